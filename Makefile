@@ -1,0 +1,53 @@
+# Everything runs in .venv, which these targets make themselves. Paths are relative, so a folder name may hold spaces.
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+BIN := .venv/bin
+SOURCES := pyproject.toml $(shell find foundry cli -type f -not -path '*/__pycache__/*' -not -path 'foundry/_lib/*' -not -path 'foundry/cli/*')
+
+.PHONY: help demo test test-gpu lint format sanitize bench bench-gpu clean
+
+help: ## Show this help
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+.venv/ready:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "foundry needs Python 3.10 or newer; found: $$($(PYTHON) --version)" >&2; exit 1; }
+	$(PYTHON) -m venv .venv || { echo "hint: on Debian and Ubuntu, apt install python3-venv" >&2; rm -rf .venv; exit 1; }
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	@touch $@
+
+.venv/installed: .venv/ready $(SOURCES)
+	$(BIN)/python -m pip install --quiet '.[test]'
+	@touch $@
+
+.venv/linters: .venv/installed
+	$(BIN)/python -m pip install --quiet '.[lint]'
+	@touch $@
+
+demo: .venv/installed ## Capture and restore a small server on the simulator, and show what was saved
+	@$(BIN)/python tests/engines/demo.py
+
+test: .venv/installed ## Run every test that needs no GPU
+	$(BIN)/pytest -m 'not gpu' $(TESTS)
+
+test-gpu: ## Run the GPU tests with the real driver and the torch of $(PYTHON)
+	$(PYTHON) -m pytest -m gpu tests/gpu
+
+lint: .venv/linters ## Check style, types and house rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	git ls-files 'foundry/native/*.cpp' 'foundry/native/*.h' 'tests/native/*.c' 'tests/native/*.cpp' 'tests/native/*.h' | xargs $(BIN)/clang-format --dry-run -Werror
+
+format: .venv/linters ## Rewrite the code in the house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	git ls-files 'foundry/native/*.cpp' 'foundry/native/*.h' 'tests/native/*.c' 'tests/native/*.cpp' 'tests/native/*.h' | xargs $(BIN)/clang-format -i
+
+sanitize: .venv/installed ## Build the native part with ASan and UBSan and run the native tests on it
+	FOUNDRY_SANITIZE=1 $(BIN)/pytest tests/native
+
+bench: .venv/installed ## Measure what needs no GPU
+	$(BIN)/python -m benchmarks
+
+clean: ## Remove everything that was built
+	rm -rf .venv build dist foundry/_lib

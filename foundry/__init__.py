@@ -1,0 +1,1 @@
+"""Foundry: capture CUDA graphs once, start from them in seconds."""

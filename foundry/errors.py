@@ -1,0 +1,81 @@
+"""Every error that Foundry reports, with its exit code and hint. Only `cli/main.py` prints them and exits.
+
+Wording: what failed, in which file, found and expected; the hint names a command to run or a thing to change.
+"""
+
+from __future__ import annotations
+
+
+class FoundryError(Exception):
+    """A failure that the user is told about in one message.
+
+    `exit_code` is the process exit status; `hint` is shown on a line of its own.
+    """
+
+    exit_code = 125
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class UsageError(FoundryError):
+    """The command line does not say what to do."""
+
+    exit_code = 2
+
+
+class CommandNotExecutableError(FoundryError):
+    """The command exists but cannot be run, or cannot be hooked."""
+
+    exit_code = 126
+
+
+class CommandNotFoundError(FoundryError):
+    """There is no such command."""
+
+    exit_code = 127
+
+
+class ArchiveError(FoundryError):
+    """An archive cannot be read: damaged, truncated, or not an archive. `code` is a finding code of format_spec/registry.md."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, code: str, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.code = code
+
+
+class ArchiveVersionError(ArchiveError):
+    """The archive has a newer major version than this reader."""
+
+    exit_code = 4
+
+
+class ArchiveNotFoundError(FoundryError):
+    """No archive at that path, or none in the store for that command."""
+
+    exit_code = 1
+
+
+class MismatchError(FoundryError):
+    """The archive must not be used here: other GPU model, driver, or command. Raised before anything is loaded."""
+
+    exit_code = 5
+
+    def __init__(self, message: str, *, code: str, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.code = code
+
+
+class NoHookedProcessError(FoundryError):
+    """The command ended and no process of it used CUDA under the hook, so there is nothing to store."""
+
+
+class DiskFullError(FoundryError):
+    """Writing needs more bytes than the file system has. The message names the bytes; what stood at the target still stands."""
+
+
+class SpoolError(FoundryError):
+    """A spool folder cannot be read at all (a torn tail is a finding, not this)."""
