@@ -33,7 +33,8 @@ int foundry_mode(void);
 /* Why the calling thread's last call answered no, or why the hook disarmed. Never NULL. */
 const char *foundry_reason(void);
 
-/* Between begin and end, device memory comes from the scratch arena (process-wide, nests). What a restore skips goes in here. */
+/* Between begin and end, device memory comes from the scratch arena (process-wide, nests). What a restore skips goes in
+ * here. */
 int foundry_scratch_begin(const char *name);
 int foundry_scratch_end(void);
 
@@ -45,14 +46,21 @@ int foundry_graph_end(const char *metadata);
 /* Restore: NULL if the archive has no usable graph of that name (foundry_reason says why).
    Finding does not build: foundry_graph_wait does, or the background thread already has. */
 foundry_graph *foundry_graph_find(const char *set, const char *key);
-const char *foundry_graph_metadata(const foundry_graph *graph);
+const char *foundry_graph_metadata(const foundry_graph *graph); /* NULL if it has none */
 /* Checks that each allocation the graph refers to stands where it stood, builds the exec if the background has not. */
 int foundry_graph_wait(foundry_graph *graph);
 int foundry_graph_launch(foundry_graph *graph, void *stream);
+/* The program captures this graph anew although the archive has it, and why (other inputs, another version): for the
+   report. Python treats a hook without this function as one that does not report it. */
+void foundry_graph_give_up(foundry_graph *graph, const char *reason);
 /* The CUgraphExec, after foundry_graph_wait answered 0; else NULL. Owned by the hook: do not destroy it. */
 void *foundry_graph_exec(foundry_graph *graph);
 
-/* The program is ready to serve: the spool is a complete capture from here on; on restore the summary line is printed. */
+/* The program captures this graph itself after all, though the archive has it; the report names the reason. */
+void foundry_graph_give_up(foundry_graph *graph, const char *reason);
+
+/* The program is ready to serve: the spool is a complete capture from here on; on restore the summary line is printed.
+ */
 int foundry_commit(void);
 
 /* Named totals for the report. The hook's own: see foundry/native/hook/counters.h. Adapters add theirs. */

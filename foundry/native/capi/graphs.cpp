@@ -1,0 +1,104 @@
+// Restored graphs, as a program takes them. A foundry_graph is an entry of the session's table.
+#include "../hook/counters.h"
+#include "../hook/restore_session.h"
+#include "../hook/state.h"
+#include "foundry_capi.h"
+#include "reason.h"
+
+using foundry::armed;
+using foundry::restore::GraphState;
+using foundry::restore::Session;
+using foundry::restore::Work;
+namespace capi = foundry::capi;
+
+namespace {
+
+// The index of a graph that foundry_graph_find gave out; false for any other pointer.
+bool index_of(Session *session, const foundry_graph *graph, uint32_t &index) {
+    if (!session || session->graphs.empty()) return false;
+    const auto first = reinterpret_cast<uintptr_t>(session->graphs.data()),
+               address = reinterpret_cast<uintptr_t>(graph);
+    if (address < first || (address - first) % sizeof(GraphState) ||
+        (address - first) / sizeof(GraphState) >= session->graphs.size())
+        return false;
+    index = static_cast<uint32_t>((address - first) / sizeof(GraphState));
+    return true;
+}
+
+std::string not_restoring() {
+    if (*foundry::disarm_reason()) return foundry::disarm_reason();
+    return armed() ? "nothing is being restored in this process" : "the hook is not armed";
+}
+
+} // namespace
+
+FOUNDRY_EXPORT foundry_graph *foundry_graph_find(const char *set, const char *key) {
+    if (!set || !key) return capi::answer_misuse("set or key is NULL"), nullptr;
+    Session *session = armed() ? Session::get() : nullptr;
+    if (!session) return capi::answer_unavailable(not_restoring()), nullptr;
+    auto known = session->graph_names.find({set, key});
+    if (known == session->graph_names.end())
+        return capi::answer_unavailable(std::string("the archive has no graph `") + key + "` of `" + set + "`"),
+               nullptr;
+    GraphState &state = session->graphs[known->second];
+    foundry::restore::Reason reason;
+    if (!session->image->graphs()[known->second].restorable) {
+        reason = session->image->string(session->image->graphs()[known->second].reason);
+    } else {
+        std::lock_guard<std::mutex> lock(session->mutex);
+        if (state.work == Work::failed) reason = state.reason;
+    }
+    if (reason.empty()) return capi::answer_ok(), reinterpret_cast<foundry_graph *>(&state);
+    session->tell(known->second, reason);
+    return capi::answer_unavailable(reason), nullptr;
+}
+
+FOUNDRY_EXPORT const char *foundry_graph_metadata(const foundry_graph *graph) {
+    uint32_t index;
+    Session *session = Session::any();
+    if (!index_of(session, graph, index)) return capi::answer_misuse("not a graph of foundry_graph_find"), nullptr;
+    capi::answer_ok();
+    const char *metadata = session->image->string(session->image->graphs()[index].metadata);
+    return *metadata ? metadata : nullptr;
+}
+
+FOUNDRY_EXPORT int foundry_graph_wait(foundry_graph *graph) {
+    uint32_t index;
+    Session *session = Session::any();
+    if (!index_of(session, graph, index)) return capi::answer_misuse("not a graph of foundry_graph_find");
+    if (!armed()) return capi::answer_unavailable(not_restoring());
+    foundry::Inside inside;
+    foundry::restore::Reason reason = session->wait(index);
+    session->tell(index, reason);
+    return reason.empty() ? capi::answer_ok() : capi::answer_unavailable(reason);
+}
+
+FOUNDRY_EXPORT void *foundry_graph_exec(foundry_graph *graph) {
+    uint32_t index;
+    Session *session = Session::any();
+    if (!index_of(session, graph, index)) return capi::answer_misuse("not a graph of foundry_graph_find"), nullptr;
+    std::lock_guard<std::mutex> lock(session->mutex);
+    const GraphState &state = session->graphs[index];
+    if (!state.handed || !state.exec)
+        return capi::answer_misuse("foundry_graph_wait has not answered 0 for this graph"), nullptr;
+    return capi::answer_ok(), state.exec;
+}
+
+FOUNDRY_EXPORT int foundry_graph_launch(foundry_graph *graph, void *stream) {
+    void *exec = foundry_graph_exec(graph);
+    if (!exec) return FOUNDRY_MISUSE;
+    foundry::count(foundry::counters.graph_launches);
+    return foundry::restore::drive(foundry::real.cuGraphLaunch, static_cast<CUgraphExec>(exec),
+                                   static_cast<CUstream>(stream));
+}
+
+FOUNDRY_EXPORT void foundry_graph_give_up(foundry_graph *graph, const char *reason) {
+    uint32_t index;
+    Session *session = Session::any();
+    if (!index_of(session, graph, index)) {
+        capi::answer_misuse("not a graph of foundry_graph_find");
+        return;
+    }
+    session->give_up(index, reason && *reason ? reason : "given up by the program");
+    capi::answer_ok();
+}

@@ -1,0 +1,46 @@
+#include "../hook/counters.h"
+#include "../hook/restore_image.h"
+#include "../hook/restore_session.h"
+#include "../hook/spool.h"
+#include "../hook/state.h"
+#include "foundry_capi.h"
+#include "reason.h"
+
+using namespace foundry;
+
+FOUNDRY_EXPORT int foundry_capi_version(void) {
+    return FOUNDRY_CAPI_VERSION;
+}
+
+FOUNDRY_EXPORT int foundry_mode(void) {
+    if (!armed()) return FOUNDRY_OFF;
+    if (mode() == FOUNDRY_MODE_CAPTURE) return FOUNDRY_CAPTURE;
+    return restore::Session::get() ? FOUNDRY_RESTORE : FOUNDRY_OFF;
+}
+
+FOUNDRY_EXPORT void foundry_count(const char *name, unsigned long long add) {
+    if (name && *name) count_named(name, add);
+}
+
+FOUNDRY_EXPORT unsigned long long foundry_counter(const char *name) {
+    return name ? counter_value(name) : 0;
+}
+
+FOUNDRY_EXPORT int foundry_commit(void) {
+    static std::atomic<uint32_t> ordinal{0};
+    if (!armed()) return capi::answer_unavailable(*disarm_reason() ? disarm_reason() : "the hook is not armed");
+    restore::Session *session = restore::Session::current();
+    if (session) session->spool_timings();
+    spool_counters();
+    const bool written = Frame(FOUNDRY_EVENT_COMMIT).u32(ordinal.fetch_add(1)).write();
+    status_line("committed", "");
+    if (session) session->summary();
+    return written ? capi::answer_ok() : capi::answer_unavailable("the spool could not be written");
+}
+
+FOUNDRY_EXPORT int foundry_image_check(const char *path) {
+    if (!path) return capi::answer_misuse("path is NULL");
+    std::string reason;
+    auto image = restore_image_open(path, reason);
+    return image ? capi::answer_ok() : capi::answer_unavailable(reason);
+}

@@ -1,0 +1,284 @@
+#include "arena.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "arena_blocks.h"
+#include "arena_range.h"
+#include "counters.h"
+#include "mapping.h"
+#include "pool.h"
+#include "restore_engine.h"
+#include "spool.h"
+#include "state.h"
+
+namespace foundry {
+namespace {
+
+struct State {
+    std::map<CUdeviceptr, Block> live;
+    std::vector<Block> quarantine;
+    std::map<CUdeviceptr, size_t> claims;
+};
+
+std::mutex mutex; // guards state and the placements of all ranges
+State *state;
+std::atomic<bool> quarantined{false};
+
+// With the lock held.
+State &all() {
+    if (!state) state = new State;
+    return *state;
+}
+
+// What is told of a block goes to the spool, and to the restore engine, which compares it with the archive's log.
+void tell_allocation(const Block &block) {
+    Frame(FOUNDRY_EVENT_ALLOCATION).u64(block.address).u64(block.size).u64(block.taken).u32(block.device).u8(block.arena)
+        .u8(block.origin).u64(block.ordinal).write();
+    if (mode() == FOUNDRY_MODE_RESTORE && armed()) restore_allocation(block);
+}
+
+void tell_free(const Block &block) {
+    Frame(FOUNDRY_EVENT_FREE).u64(block.address).u32(block.device).u8(block.arena).write();
+    if (mode() == FOUNDRY_MODE_RESTORE && armed()) restore_free(block);
+}
+
+// Takes a place and maps it.
+CUresult place_block(Range &range, Block *block) {
+    Place place;
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        if (!range.placements[block->arena]->take(block->size, &place)) return CUDA_ERROR_NOT_SUPPORTED;
+        block->ordinal = range.ordinals[block->arena]++;
+    }
+    block->taken = place.taken;
+    block->address = range.base + block->arena * range.arena_size + place.offset;
+    CUresult result = CUDA_SUCCESS;
+    if (place.opens)
+        result = map_granules(block->device, block->address / granule_bytes * granule_bytes, granule_bytes);
+    else if (place.taken >= granule_bytes)
+        result = map_granules(block->device, block->address, place.taken);
+
+    std::lock_guard<std::mutex> lock(mutex);
+    if (result != CUDA_SUCCESS) {
+        range.placements[block->arena]->undo(place);
+        if (range.ordinals[block->arena] == block->ordinal + 1) --range.ordinals[block->arena];
+        return result;
+    }
+    if (place.opens) range.placements[block->arena]->opened(place);
+    all().live[block->address] = *block;
+    return CUDA_SUCCESS;
+}
+
+// One fence for each context, then everything is given back in the order of the frees.
+bool release_fenced(const std::vector<Block> &blocks) {
+    if (!fence_begin()) return false;
+    std::vector<CUcontext> fenced;
+    for (const Block &block : blocks)
+        if (std::find(fenced.begin(), fenced.end(), block.context) == fenced.end()) {
+            fence_context(block.context);
+            fenced.push_back(block.context);
+        }
+    for (const Block &block : blocks) arena_release(block);
+    fence_end();
+    return true;
+}
+
+}  // namespace
+
+CUresult arena_allocate(uint32_t device, int arena, size_t size, int origin, Block *block) {
+    Range *range = range_of_device(device);
+    if (!range || arena < 0 || arena >= FOUNDRY_ARENA_COUNT || size == 0) return CUDA_ERROR_NOT_SUPPORTED;
+    arena_drain();
+    *block = {};
+    block->size = size;
+    block->device = device;
+    block->arena = static_cast<uint8_t>(arena);
+    block->origin = static_cast<uint8_t>(origin);
+    if (real.cuCtxGetCurrent) real.cuCtxGetCurrent(&block->context);
+    CUresult result = place_block(*range, block);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && pool_trim()) result = place_block(*range, block);
+    if (result != CUDA_SUCCESS) return result;
+    count(counters.allocations);
+    tell_allocation(*block);
+    return CUDA_SUCCESS;
+}
+
+CUresult arena_free(CUdeviceptr address) {
+    if (!range_of_address(address)) return CUDA_ERROR_NOT_FOUND;
+    Block block;
+    if (!arena_retire(address, &block)) return CUDA_ERROR_INVALID_VALUE;
+    if (!fence_begin()) {
+        count(counters.frees_quarantined);
+        std::lock_guard<std::mutex> lock(mutex);
+        all().quarantine.push_back(block);
+        quarantined.store(true, std::memory_order_release);
+        return CUDA_SUCCESS;
+    }
+    CUresult result = fence_context(block.context);
+    arena_release(block);
+    fence_end();
+    arena_drain();
+    return result;
+}
+
+bool arena_retire(CUdeviceptr address, Block *block) {
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        auto found = all().live.find(address);
+        if (found == all().live.end()) return false;
+        *block = found->second;
+        all().live.erase(found);
+    }
+    count(counters.frees);
+    tell_free(*block);
+    return true;
+}
+
+void arena_revive(Block *block, size_t size, CUcontext context, int origin) {
+    Range *range = range_of_address(block->address);
+    block->size = size;
+    block->context = context;
+    block->origin = static_cast<uint8_t>(origin);
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        block->ordinal = range->ordinals[block->arena]++;
+        all().live[block->address] = *block;
+    }
+    count(counters.allocations);
+    tell_allocation(*block);
+}
+
+void arena_release(const Block &block) {
+    Range *range = range_of_address(block.address);
+    if (!range) return;
+    CUdeviceptr start = range->base + block.arena * range->arena_size;
+    uint64_t begin, size;
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        if (!range->placements[block.arena]->give(block.address - start, block.taken, &begin, &size)) return;
+    }
+    if (CUresult result = unmap_granules(start + begin, size); result != CUDA_SUCCESS) {
+        finding("unmap-failed", "%llu bytes at 0x%llx could not be unmapped (CUresult %d); the addresses are not used again",
+                static_cast<unsigned long long>(size), static_cast<unsigned long long>(start + begin), result);
+        return;
+    }
+    std::lock_guard<std::mutex> lock(mutex);
+    range->placements[block.arena]->released(begin, size);
+}
+
+void arena_drain() {
+    if (!quarantined.load(std::memory_order_acquire) || capture_depth() > 0) return;
+    std::vector<Block> blocks;
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        blocks.swap(all().quarantine);
+        quarantined.store(false, std::memory_order_release);
+    }
+    if (blocks.empty() || release_fenced(blocks)) return;
+    std::lock_guard<std::mutex> lock(mutex);
+    all().quarantine.insert(all().quarantine.begin(), blocks.begin(), blocks.end());
+    quarantined.store(true, std::memory_order_release);
+}
+
+void arena_context_gone(CUcontext context) {
+    std::vector<Block> gone;
+    pool_context_gone(context, &gone);
+    size_t idle = gone.size();
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        auto &waiting = all().quarantine;
+        for (auto block = waiting.begin(); block != waiting.end();)
+            if (block->context == context) {
+                gone.push_back(*block);
+                block = waiting.erase(block);
+            } else {
+                ++block;
+            }
+        idle = gone.size();
+        for (auto entry = all().live.begin(); entry != all().live.end();)
+            if (entry->second.context == context) {
+                gone.push_back(entry->second);
+                entry = all().live.erase(entry);
+            } else {
+                ++entry;
+            }
+    }
+    for (size_t index = 0; index < gone.size(); ++index) {
+        if (index >= idle) tell_free(gone[index]);
+        arena_release(gone[index]);
+    }
+}
+
+bool arena_claim(uint32_t device, CUdeviceptr address, size_t size) {
+    Range *range = range_of_address(address);
+    if (!range || range->device != device || size == 0) return false;
+    uint64_t arena = (address - range->base) / range->arena_size;
+    uint64_t offset = (address - range->base) % range->arena_size;
+    if (size > range->arena_size - offset) return false;
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!range->placements[arena]->claim(offset, size)) return false;
+    all().claims[address] = size;
+    return true;
+}
+
+CUresult arena_map(uint32_t device, CUdeviceptr address, size_t size) {
+    Range *range = range_of_address(address);
+    if (!range || range->device != device || size == 0 || size > range->base + FOUNDRY_ARENA_COUNT * range->arena_size - address)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUdeviceptr begin = address / granule_bytes * granule_bytes;
+    CUdeviceptr end = (address + size + granule_bytes - 1) / granule_bytes * granule_bytes;
+    return map_granules(device, begin, end - begin);
+}
+
+bool arena_find(CUdeviceptr address, Block *block) {
+    if (!range_of_address(address)) return false;
+    std::lock_guard<std::mutex> lock(mutex);
+    auto found = all().live.upper_bound(address);
+    if (found == all().live.begin()) return false;
+    --found;
+    if (address - found->first >= found->second.size) return false;
+    if (block) *block = found->second;
+    return true;
+}
+
+bool arena_covers(CUdeviceptr address) { return range_of_address(address) != nullptr; }
+
+bool arena_claimed(CUdeviceptr address) {
+    if (!range_of_address(address)) return false;
+    std::lock_guard<std::mutex> lock(mutex);
+    auto found = all().claims.upper_bound(address);
+    return found != all().claims.begin() && address - std::prev(found)->first < std::prev(found)->second;
+}
+
+void arena_each(bool (*visit)(const Block &block, void *user), void *user) {
+    std::vector<Block> blocks;
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        for (const auto &[address, block] : all().live) blocks.push_back(block);
+    }
+    std::stable_sort(blocks.begin(), blocks.end(), [](const Block &a, const Block &b) { return a.device < b.device; });
+    for (const Block &block : blocks)
+        if (!visit(block, user)) return;
+}
+
+uint64_t arena_count(uint32_t device, int arena) {
+    Range *range = range_of_device(device);
+    if (!range || arena < 0 || arena >= FOUNDRY_ARENA_COUNT) return 0;
+    std::lock_guard<std::mutex> lock(mutex);
+    return range->ordinals[arena];
+}
+
+void arena_forget() {
+    new (&mutex) std::mutex;
+    state = nullptr;
+    quarantined.store(false);
+    ranges_of_devices_forget();
+    mapping_forget();
+}
+
+}  // namespace foundry

@@ -1,0 +1,179 @@
+// cuInit, and contexts: where the hook arms, reserves address ranges, and tells the restore engine that there is a device to work on.
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "../table/call.h"
+#include "arena.h"
+#include "captures.h"
+#include "contexts.h"
+#include "counters.h"
+#include "images.h"
+#include "restore_engine.h"
+#include "spool.h"
+#include "state.h"
+
+namespace foundry {
+namespace {
+
+struct Known {
+    CUcontext context;
+    uint32_t device;
+    bool primary;
+    unsigned retained; // by the program, primary contexts
+};
+
+constexpr uint32_t most_devices = 64;
+
+std::mutex mutex; // guards the two below
+std::vector<Known> *known;
+uint32_t created[most_devices];
+
+bool remember(CUcontext context, uint32_t device, bool primary, uint32_t *ordinal) {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!known) known = new std::vector<Known>;
+    for (Known &entry : *known)
+        if (entry.context == context) {
+            ++entry.retained;
+            return false;
+        }
+    known->push_back({context, device, primary, 1});
+    *ordinal = primary || device >= most_devices ? 0 : created[device]++;
+    return true;
+}
+
+void forget(CUcontext context) {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (known) std::erase_if(*known, [context](const Known &entry) { return entry.context == context; });
+}
+
+// The primary context of a device; `last` is told whether one more release may end it.
+CUcontext primary_of(CUdevice device, bool *last) {
+    std::lock_guard<std::mutex> lock(mutex);
+    *last = false;
+    if (known)
+        for (const Known &entry : *known)
+            if (entry.primary && entry.device == static_cast<uint32_t>(device)) {
+                *last = entry.retained <= 1;
+                return entry.context;
+            }
+    return nullptr;
+}
+
+void released(CUcontext context) {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (known)
+        for (Known &entry : *known)
+            if (entry.context == context && entry.retained) --entry.retained;
+}
+
+bool primary_active(CUdevice device) {
+    unsigned flags;
+    int active = 1;
+    return !real.cuDevicePrimaryCtxGetState || real.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || active;
+}
+
+// Before the driver ends a context.
+void going(CUcontext context) {
+    if (context && mode() == FOUNDRY_MODE_RESTORE && armed()) restore_context_gone(context);
+}
+
+void gone(CUcontext context) {
+    if (!context) return;
+    forget(context);
+    captures_context_gone(context);
+    images_context_gone(context);
+    arena_context_gone(context);
+}
+
+}  // namespace
+
+void context_ready(CUcontext context, CUdevice device, bool primary) {
+    if (!armed() || !context) return;
+    uint32_t ordinal, index = static_cast<uint32_t>(device);
+    if (!remember(context, index, primary, &ordinal)) return;
+    Inside inside;
+    count(counters.contexts);
+    arena_reserve(index, mode() == FOUNDRY_MODE_RESTORE ? restore_arena_base(index) : 0);
+    Frame(FOUNDRY_EVENT_CONTEXT).handle(context).u32(index).u32(primary).u32(ordinal).write();
+    if (mode() == FOUNDRY_MODE_RESTORE && armed()) restore_context_ready(context, index, primary);
+}
+
+void contexts_forget() {
+    new (&mutex) std::mutex;
+    known = nullptr;
+    for (uint32_t &ordinal : created) ordinal = 0;
+}
+
+}  // namespace foundry
+
+using namespace foundry;
+
+extern "C" {
+
+CUresult cuInit(unsigned int Flags) {
+    CUresult result;
+    {
+        Inside inside;
+        result = DRIVER(cuInit, Flags);
+    }
+    if (result == CUDA_SUCCESS) arm();
+    return result;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) {
+    CUresult result = DRIVER(cuDevicePrimaryCtxRetain, pctx, dev);
+    if (result == CUDA_SUCCESS && pctx) context_ready(*pctx, dev, true);
+    return result;
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
+    bool last;
+    CUcontext context = primary_of(dev, &last);
+    if (last) going(context);
+    CUresult result = DRIVER(cuDevicePrimaryCtxRelease_v2, dev);
+    if (result != CUDA_SUCCESS || !context) return result;
+    released(context);
+    if (!primary_active(dev)) gone(context);
+    return result;
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
+    bool last;
+    CUcontext context = primary_of(dev, &last);
+    going(context);
+    CUresult result = DRIVER(cuDevicePrimaryCtxReset_v2, dev);
+    if (result == CUDA_SUCCESS) gone(context);
+    return result;
+}
+
+CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev) {
+    CUresult result = DRIVER(cuCtxCreate_v2, pctx, flags, dev);
+    if (result == CUDA_SUCCESS && pctx) context_ready(*pctx, dev, false);
+    return result;
+}
+
+CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev) {
+    CUresult result = DRIVER(cuCtxCreate_v3, pctx, paramsArray, numParams, flags, dev);
+    if (result == CUDA_SUCCESS && pctx) context_ready(*pctx, dev, false);
+    return result;
+}
+
+CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev) {
+    CUresult result = DRIVER(cuCtxCreate_v4, pctx, ctxCreateParams, flags, dev);
+    if (result == CUDA_SUCCESS && pctx) context_ready(*pctx, dev, false);
+    return result;
+}
+
+CUresult cuCtxDestroy_v2(CUcontext ctx) {
+    going(ctx);
+    CUresult result = DRIVER(cuCtxDestroy_v2, ctx);
+    if (result == CUDA_SUCCESS) gone(ctx);
+    return result;
+}
+
+CUresult cuCtxSynchronize() { return DRIVER(cuCtxSynchronize); }
+
+CUresult cuCtxSynchronize_v2(CUcontext ctx) { return DRIVER(cuCtxSynchronize_v2, ctx); }
+
+}  // extern "C"

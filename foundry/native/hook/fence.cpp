@@ -1,0 +1,58 @@
+#include <sched.h>
+#include <time.h>
+
+#include <atomic>
+
+#include "arena_blocks.h"
+#include "counters.h"
+#include "state.h"
+
+namespace foundry {
+namespace {
+
+// Synchronising a context invalidates every capture in progress on it. So a fence announces itself before it looks for captures,
+// and a capture announces itself before it looks for fences: one of the two always sees the other.
+std::atomic<int> fences{0};
+
+// A fence may wait for a kernel that waits for the thread that begins the capture; then the driver's own answer must do.
+constexpr int64_t patience_nanoseconds = 2'000'000'000;
+
+int64_t now() {
+    timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec;
+}
+
+}  // namespace
+
+bool fence_begin() {
+    fences.fetch_add(1, std::memory_order_seq_cst);
+    if (detail::capture_depth.load(std::memory_order_seq_cst) == 0) return true;
+    fences.fetch_sub(1, std::memory_order_seq_cst);
+    return false;
+}
+
+void fence_end() { fences.fetch_sub(1, std::memory_order_seq_cst); }
+
+void capture_begun() {
+    detail::capture_depth.fetch_add(1, std::memory_order_seq_cst);
+    if (fences.load(std::memory_order_seq_cst) == 0) return;
+    int64_t until = now() + patience_nanoseconds;
+    while (fences.load(std::memory_order_seq_cst) != 0 && now() < until) sched_yield();
+}
+
+void capture_ended() { detail::capture_depth.fetch_sub(1, std::memory_order_seq_cst); }
+
+CUresult fence_context(CUcontext context) {
+    CUcontext current = nullptr;
+    if (!context || real.cuCtxGetCurrent(&current) != CUDA_SUCCESS) return CUDA_SUCCESS;
+    count(counters.fences);
+    if (current == context) return real.cuCtxSynchronize();
+    if (real.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS) return CUDA_SUCCESS;
+    CUresult result = real.cuCtxSynchronize();
+    CUcontext popped;
+    real.cuCtxPopCurrent_v2(&popped);
+    return result;
+}
+
+}  // namespace foundry

@@ -1,0 +1,204 @@
+#include "images.h"
+
+#include <string.h>
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <new>
+#include <unordered_map>
+#include <vector>
+
+#include "fatbin.h"
+#include "image_links.h"
+#include "process.h"
+#include "ranges.h"
+#include "spool.h"
+
+namespace foundry {
+namespace {
+
+using Key = std::array<uint8_t, 32>;
+
+struct Image {
+    unsigned references;
+    CUcontext context; // modules
+};
+struct Kernel {
+    uint64_t image;
+    std::string name;
+};
+struct State {
+    std::map<Key, uint32_t> blobs;
+    std::unordered_map<uint64_t, Image> images;
+    std::unordered_map<uint64_t, Kernel> kernels;
+    std::unordered_map<uint64_t, uint64_t> aliases;
+};
+
+std::mutex mutex;
+State *state; // made on first use
+std::atomic<uint64_t> generation{0};
+
+State &all() {
+    if (!state) state = new State;
+    return *state;
+}
+
+uint64_t number(const void *handle) { return reinterpret_cast<uint64_t>(handle); }
+
+// With the lock held.
+uint64_t resolve(uint64_t handle) {
+    auto alias = all().aliases.find(handle);
+    return alias == all().aliases.end() ? handle : alias->second;
+}
+
+// Of an image whose bytes the archive has, only what this device runs is kept: a container that holds the entries for it alone.
+bool write_thin(const ImageLoad &load, uint32_t capability, uint32_t *blob) {
+    FatbinHeader header;
+    memcpy(&header, load.bytes.data, sizeof header);
+    uint64_t body = 0;
+    bool whole = fatbin_each(load.bytes.data, load.bytes.size, [&](const FatbinEntry &entry, const uint8_t *, const uint8_t *) {
+        if (entry.architecture == capability) body += entry.header_size + entry.payload_size;
+    });
+    if (!whole || !body) return false;
+    BlobWriter writer;
+    if (!spool_blob_begin(&writer)) return false;
+    uint16_t header_size = header.header_size;
+    header.body_size = body;
+    spool_blob_add(&writer, &header, sizeof header);
+    spool_blob_add(&writer, load.bytes.data + sizeof header, header_size - sizeof header);
+    fatbin_each(load.bytes.data, load.bytes.size, [&](const FatbinEntry &entry, const uint8_t *head, const uint8_t *) {
+        if (entry.architecture == capability) spool_blob_add(&writer, head, entry.header_size + entry.payload_size);
+    });
+    return spool_blob_end(&writer, blob);
+}
+
+bool blob_for(const ImageLoad &load, bool handed_over, uint32_t *blob) {
+    Key key;
+    memcpy(key.data(), load.key, key.size());
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        auto found = all().blobs.find(key);
+        if (found != all().blobs.end()) {
+            *blob = found->second;
+            return true;
+        }
+    }
+    bool thin = handed_over && load.bytes.format == FOUNDRY_FORMAT_FATBIN && write_thin(load, compute_capability(), blob);
+    if (!thin && !spool_blob(load.bytes.data, load.bytes.size, blob)) return false;
+    std::lock_guard<std::mutex> lock(mutex);
+    // Two threads may have written the same image at once; the first number stays.
+    *blob = all().blobs.try_emplace(key, *blob).first->second;
+    return true;
+}
+
+void forget_kernels(uint64_t image) {
+    std::erase_if(all().kernels, [image](const auto &entry) { return entry.second.image == image; });
+    std::erase_if(all().aliases, [image](const auto &entry) { return entry.second == image; });
+    // A function that stood for a kernel of this image stands for nothing now.
+    std::erase_if(all().aliases, [](const auto &entry) {
+        return !all().kernels.count(entry.second) && !all().images.count(entry.second);
+    });
+}
+
+}  // namespace
+
+void image_loaded(uint64_t handle, int api, const ImageLoad &load, CUcontext context, bool handed_over) {
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        Image &image = all().images[handle];
+        ++image.references;
+        image.context = context;
+    }
+    if (!load.known()) {
+        finding_once("image-unknown", "an image was loaded whose size could not be told; graphs that use it cannot be restored");
+        return;
+    }
+    uint32_t blob;
+    if (!blob_for(load, handed_over, &blob)) return;
+    Frame frame(FOUNDRY_EVENT_IMAGE);
+    frame.u64(handle).u8(static_cast<uint8_t>(api)).u8(static_cast<uint8_t>(load.bytes.format)).u32(blob).u64(load.bytes.size)
+        .raw(load.key, sizeof load.key).handle(context);
+    size_t at = frame.size();
+    uint32_t count = 0;
+    frame.u32(0);
+    for (unsigned index = 0; index < load.option_count; ++index)
+        if (jit_option_plain(load.options[index])) {
+            frame.u32(static_cast<uint32_t>(load.options[index])).u64(jit_option_value(load.values[index]));
+            ++count;
+        }
+    frame.patch_u32(at, count);
+    frame.str(load.provenance.path).str(load.provenance.build_id).u64(load.provenance.offset).write();
+    if (!handed_over) link_later(handle, load);
+}
+
+void image_unloaded(uint64_t handle) {
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        auto image = all().images.find(handle);
+        if (image == all().images.end() || --image->second.references) return;
+        all().images.erase(image);
+        forget_kernels(handle);
+    }
+    generation.fetch_add(1, std::memory_order_acq_rel);
+    link_forget(handle);
+    range_remove_owner(handle);
+    Frame(FOUNDRY_EVENT_IMAGE_GONE).u64(handle).write();
+}
+
+void images_context_gone(CUcontext context) {
+    std::vector<uint64_t> gone;
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        for (auto &[handle, image] : all().images)
+            if (context && image.context == context) {
+                image.references = 1;
+                gone.push_back(handle);
+            }
+    }
+    for (uint64_t handle : gone) image_unloaded(handle);
+}
+
+void kernel_seen(const void *handle, uint64_t image, const char *name) {
+    std::lock_guard<std::mutex> lock(mutex);
+    Kernel &kernel = all().kernels[number(handle)];
+    kernel.image = resolve(image);
+    if (name) kernel.name = name;
+}
+
+void alias_seen(const void *alias, const void *of) {
+    if (alias == of) return;
+    std::lock_guard<std::mutex> lock(mutex);
+    all().aliases[number(alias)] = number(of);
+}
+
+bool kernel_find(const void *handle, uint64_t *image, std::string *name) {
+    std::lock_guard<std::mutex> lock(mutex);
+    auto kernel = all().kernels.find(number(handle));
+    if (kernel == all().kernels.end()) kernel = all().kernels.find(resolve(number(handle)));
+    if (kernel == all().kernels.end()) return false;
+    *image = kernel->second.image;
+    *name = kernel->second.name;
+    return true;
+}
+
+uint64_t image_resolve(const void *handle) {
+    std::lock_guard<std::mutex> lock(mutex);
+    return resolve(number(handle));
+}
+
+bool image_known(uint64_t handle) {
+    std::lock_guard<std::mutex> lock(mutex);
+    return all().images.count(handle) != 0;
+}
+
+uint64_t images_generation() { return generation.load(std::memory_order_acquire); }
+
+void images_forget() {
+    new (&mutex) std::mutex;
+    state = nullptr;
+    links_forget();
+}
+
+}  // namespace foundry

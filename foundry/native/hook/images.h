@@ -1,0 +1,67 @@
+// Kernel images that the program has loaded, and whose kernels they are.
+#ifndef FOUNDRY_HOOK_IMAGES_H
+#define FOUNDRY_HOOK_IMAGES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <string>
+
+#include "../table/real.h"
+#include "image_key.h"
+#include "provenance.h"
+
+namespace foundry {
+
+// What is known of an image before the driver sees it.
+struct ImageLoad {
+    ImageBytes bytes;
+    uint8_t key[32] = {};
+    Provenance provenance;
+    CUjit_option *options = nullptr;
+    void **values = nullptr;
+    unsigned option_count = 0;
+    void *owned = nullptr; // a file's bytes, released with this
+    size_t owned_size = 0;
+
+    ImageLoad() = default;
+    ~ImageLoad();
+    ImageLoad(const ImageLoad &) = delete;
+    ImageLoad &operator=(const ImageLoad &) = delete;
+
+    bool known() const { return bytes.size != 0; }
+    void from_memory(const void *image, CUjit_option *options, void **values, unsigned count);
+    // Maps the file; unknown if it cannot be read.
+    void from_file(const char *path, CUjit_option *options, void **values, unsigned count);
+
+   private:
+    void identify();
+};
+
+// After a successful load, real or handed over: writes the blob if the key is new, IMAGE, and later IMAGE_LINKED where that pays.
+void image_loaded(uint64_t handle, int api, const ImageLoad &load, CUcontext context, bool handed_over);
+// After the program gave up its reference. Writes IMAGE_GONE with the last one and forgets all kernels of the image.
+void image_unloaded(uint64_t handle);
+// All modules that a context owned.
+void images_context_gone(CUcontext context);
+
+// A handle that the driver gave for a kernel of an image. name may be null.
+void kernel_seen(const void *handle, uint64_t image, const char *name);
+// A function that stands for a kernel, or a module that stands for a library.
+void alias_seen(const void *alias, const void *of);
+// False: unknown. An image that is an alias is answered as what it stands for.
+bool kernel_find(const void *handle, uint64_t *image, std::string *name);
+uint64_t image_resolve(const void *handle);
+bool image_known(uint64_t handle);
+// Changes with each unload: what was remembered of kernel handles before may be wrong after.
+uint64_t images_generation();
+
+// 10 * major + minor of the current context's device, or of device 0.
+uint32_t compute_capability();
+
+// Links images without machine code for this device to a cubin, those that are still waiting. No-op during captures.
+void images_link_pending();
+
+}  // namespace foundry
+
+#endif

@@ -1,0 +1,159 @@
+#include "kernel_record.h"
+
+#include <stdio.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <new>
+
+#include "images.h"
+#include "spool.h"
+#include "../table/row.h"
+
+namespace foundry {
+namespace {
+
+using Attributes = std::vector<std::pair<uint32_t, int32_t>>;
+
+struct Known {
+    KernelRecord record;
+    Attributes attributes;
+};
+// Records are never changed or freed once they are in here: recordings of several threads share them.
+struct State {
+    uint64_t generation = 0;
+    std::map<std::pair<uint64_t, CUdevice>, std::unique_ptr<Known>> known;
+    std::vector<std::unique_ptr<Known>> retired;
+};
+
+constexpr size_t most_parameters = 4096;
+constexpr CUfunction_attribute settable[] = {
+    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,  CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+    CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET,       CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
+    CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT,        CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH,
+    CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
+};
+
+std::mutex mutex;
+State *state; // made on first use
+
+Attributes read_attributes(CUkernel kernel, CUfunction function, CUdevice device) {
+    Attributes attributes;
+    for (CUfunction_attribute attribute : settable) {
+        int value = 0;
+        CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+        if (kernel && real.cuKernelGetAttribute)
+            result = real.cuKernelGetAttribute(&value, attribute, kernel, device);
+        else if (function && real.cuFuncGetAttribute)
+            result = real.cuFuncGetAttribute(&value, attribute, function);
+        if (result == CUDA_SUCCESS) attributes.emplace_back(static_cast<uint32_t>(attribute), value);
+    }
+    return attributes;
+}
+
+void read_name_and_image(CUkernel kernel, CUfunction function, KernelRecord *record) {
+    const char *name = nullptr;
+    if (kernel && real.cuKernelGetName && real.cuKernelGetName(&name, kernel) == CUDA_SUCCESS && name) record->name = name;
+    if (!kernel && real.cuFuncGetName && real.cuFuncGetName(&name, function) == CUDA_SUCCESS && name) record->name = name;
+
+    CUlibrary library = nullptr;
+    CUmodule module = nullptr;
+    if (kernel && real.cuKernelGetLibrary && real.cuKernelGetLibrary(&library, kernel) == CUDA_SUCCESS) record->image = image_resolve(library);
+    if (!kernel && real.cuFuncGetModule && real.cuFuncGetModule(&module, function) == CUDA_SUCCESS) record->image = image_resolve(module);
+
+    uint64_t tracked_image;
+    std::string tracked_name;
+    if ((!record->image || record->name.empty()) &&
+        kernel_find(kernel ? static_cast<void *>(kernel) : static_cast<void *>(function), &tracked_image, &tracked_name)) {
+        if (!record->image) record->image = tracked_image;
+        if (record->name.empty()) record->name = tracked_name;
+    }
+    if (record->image && !image_known(record->image)) record->image = 0;
+}
+
+void read_parameters(CUkernel kernel, CUfunction function, KernelRecord *record) {
+    bool by_kernel = kernel && real.cuKernelGetParamInfo;
+    if (!by_kernel && !(function && real.cuFuncGetParamInfo)) {
+        int version = driver_version();
+        char text[128];
+        snprintf(text, sizeof text, "kernel parameters cannot be read: needs a driver for CUDA 12.4 or newer, this one is for %d.%d",
+                 version / 1000, version % 1000 / 10);
+        record->reason = text;
+        return;
+    }
+    for (size_t index = 0; index < most_parameters; ++index) {
+        size_t offset = 0, size = 0;
+        CUresult result = by_kernel ? real.cuKernelGetParamInfo(kernel, index, &offset, &size) : real.cuFuncGetParamInfo(function, index, &offset, &size);
+        if (result != CUDA_SUCCESS) break;
+        record->parameters.emplace_back(static_cast<uint32_t>(offset), static_cast<uint32_t>(size));
+        record->parameter_bytes = std::max(record->parameter_bytes, static_cast<uint32_t>(offset + size));
+    }
+}
+
+void write_kernel(const Known &known) {
+    Frame frame(FOUNDRY_EVENT_KERNEL);
+    frame.u64(known.record.handle).u64(known.record.image).str(known.record.name.c_str());
+    frame.u32(static_cast<uint32_t>(known.record.parameters.size()));
+    for (auto [offset, size] : known.record.parameters) frame.u32(offset).u32(size);
+    frame.u32(static_cast<uint32_t>(known.attributes.size()));
+    for (auto [attribute, value] : known.attributes) frame.u32(attribute).i32(value);
+    frame.write();
+}
+
+// With the lock held.
+State &current_state() {
+    if (!state) state = new State;
+    uint64_t generation = images_generation();
+    if (state->generation != generation) {
+        for (auto &entry : state->known) state->retired.push_back(std::move(entry.second));
+        state->known.clear();
+        state->generation = generation;
+    }
+    return *state;
+}
+
+}  // namespace
+
+const KernelRecord &KernelRecorder::record(CUkernel kernel, CUfunction function) {
+    uint64_t handle = kernel ? reinterpret_cast<uint64_t>(kernel) : reinterpret_cast<uint64_t>(function);
+    auto place = std::lower_bound(seen_.begin(), seen_.end(), handle, [](const auto &entry, uint64_t wanted) { return entry.first < wanted; });
+    if (place != seen_.end() && place->first == handle) return *place->second;
+
+    Attributes attributes = read_attributes(kernel, function, device_);
+    const Known *known = nullptr;
+    bool same = false;
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        auto found = current_state().known.find({handle, device_});
+        if (found != state->known.end()) known = found->second.get();
+        same = known && known->attributes == attributes;
+    }
+    if (!same) {
+        auto made = std::make_unique<Known>();
+        if (known) {
+            made->record = known->record;
+        } else {
+            made->record.handle = handle;
+            read_name_and_image(kernel, function, &made->record);
+            read_parameters(kernel, function, &made->record);
+        }
+        made->attributes = std::move(attributes);
+        write_kernel(*made);
+        known = made.get();
+        std::lock_guard<std::mutex> lock(mutex);
+        auto &slot = current_state().known[{handle, device_}];
+        if (slot) state->retired.push_back(std::move(slot));
+        slot = std::move(made);
+    }
+    seen_.insert(place, {handle, &known->record});
+    return known->record;
+}
+
+void kernel_records_forget() {
+    new (&mutex) std::mutex;
+    state = nullptr;
+}
+
+}  // namespace foundry

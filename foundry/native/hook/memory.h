@@ -1,0 +1,23 @@
+// Shared by the bodies that serve device memory.
+#ifndef FOUNDRY_HOOK_MEMORY_H
+#define FOUNDRY_HOOK_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../table/real.h"
+
+namespace foundry {
+
+// Device of the current context. False: there is none, and the driver's own answer says so.
+bool current_device(uint32_t *device);
+// Whether an allocation for the current context comes from an arena.
+bool arena_serves(uint32_t *device);
+// Notes an allocation that the driver served because the arena could not.
+void served_outside(CUdeviceptr address, size_t size, const char *function);
+// Frees what the hook placed, armed or not. *placed = false: the address is not ours.
+CUresult free_placed(CUdeviceptr address, bool *placed);
+
+}  // namespace foundry
+
+#endif

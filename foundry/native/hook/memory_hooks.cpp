@@ -1,0 +1,141 @@
+// Device memory: served from the arenas, and by the driver where they can't.
+#include "../table/call.h"
+#include "arena.h"
+#include "arena_blocks.h"
+#include "counters.h"
+#include "memory.h"
+#include "pool.h"
+#include "ranges.h"
+#include "spool.h"
+#include "state.h"
+
+namespace foundry {
+
+bool current_device(uint32_t *device) {
+    CUdevice current;
+    if (!real.cuCtxGetDevice || real.cuCtxGetDevice(&current) != CUDA_SUCCESS || current < 0) return false;
+    *device = static_cast<uint32_t>(current);
+    return true;
+}
+
+bool arena_serves(uint32_t *device) {
+    return armed() && current_device(device) && arena_base(*device, nullptr) != 0;
+}
+
+void served_outside(CUdeviceptr address, size_t size, const char *function) {
+    count(counters.allocations_outside);
+    range_add(FOUNDRY_RANGE_OUTSIDE, address, size);
+    finding_once("memory-outside", "%s: %zu bytes at 0x%llx were placed by the driver; their address will not come back", function, size,
+                 static_cast<unsigned long long>(address));
+}
+
+namespace {
+
+// Rows of a pitched allocation begin at multiples of this.
+size_t pitch_alignment() {
+    static std::atomic<size_t> known{0};
+    constexpr size_t usual = 512;
+    size_t alignment = known.load(std::memory_order_relaxed);
+    if (alignment) return alignment;
+    if (capture_depth() > 0) return usual;
+    CUdeviceptr probe;
+    alignment = usual;
+    if (real.cuMemAllocPitch_v2(&probe, &alignment, 1, 1, 4) != CUDA_SUCCESS) return usual;
+    real.cuMemFree_v2(probe);
+    if (alignment < usual) alignment = usual;
+    known.store(alignment, std::memory_order_relaxed);
+    return alignment;
+}
+
+}  // namespace
+
+CUresult free_placed(CUdeviceptr address, bool *placed) {
+    CUresult result = arena_free(address);
+    *placed = result != CUDA_ERROR_NOT_FOUND;
+    return result;
+}
+
+}  // namespace foundry
+
+using namespace foundry;
+
+extern "C" {
+
+CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
+    uint32_t device;
+    if (!dptr || !bytesize || !arena_serves(&device)) return DRIVER(cuMemAlloc_v2, dptr, bytesize);
+    Block block;
+    pool_sweep();
+    CUresult result = arena_allocate(device, current_arena(), bytesize, FOUNDRY_ORIGIN_PLAIN, &block);
+    if (result == CUDA_SUCCESS) {
+        *dptr = block.address;
+    } else if (result == CUDA_ERROR_NOT_SUPPORTED) {
+        result = DRIVER(cuMemAlloc_v2, dptr, bytesize);
+        if (result == CUDA_SUCCESS) served_outside(*dptr, bytesize, "cuMemAlloc");
+    }
+    return result;
+}
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes) {
+    uint32_t device;
+    bool plain = dptr && pPitch && WidthInBytes && Height && (ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16);
+    if (!plain || !arena_serves(&device)) return DRIVER(cuMemAllocPitch_v2, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+    size_t alignment = pitch_alignment(), pitch, size;
+    CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+    Block block;
+    if (!__builtin_add_overflow(WidthInBytes, alignment - 1, &pitch)) {
+        pitch = pitch / alignment * alignment;
+        pool_sweep();
+        if (!__builtin_mul_overflow(pitch, Height, &size))
+            result = arena_allocate(device, current_arena(), size, FOUNDRY_ORIGIN_PITCH, &block);
+    }
+    if (result == CUDA_SUCCESS) {
+        *dptr = block.address;
+        *pPitch = pitch;
+    } else if (result == CUDA_ERROR_NOT_SUPPORTED) {
+        result = DRIVER(cuMemAllocPitch_v2, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+        if (result == CUDA_SUCCESS) served_outside(*dptr, *pPitch * Height, "cuMemAllocPitch");
+    }
+    return result;
+}
+
+CUresult cuMemFree_v2(CUdeviceptr dptr) {
+    bool placed = false;
+    CUresult result = free_placed(dptr, &placed);
+    if (placed) return result;
+    result = DRIVER(cuMemFree_v2, dptr);
+    if (result == CUDA_SUCCESS && armed() && !range_remove(FOUNDRY_RANGE_OUTSIDE, dptr) && !range_remove(FOUNDRY_RANGE_MANAGED, dptr))
+        range_remove(FOUNDRY_RANGE_POOL, dptr);
+    return result;
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags) {
+    CUresult result = DRIVER(cuMemAllocManaged, dptr, bytesize, flags);
+    if (result == CUDA_SUCCESS && armed() && dptr) range_add(FOUNDRY_RANGE_MANAGED, *dptr, bytesize);
+    return result;
+}
+
+CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
+    CUresult result = DRIVER(cuIpcGetMemHandle, pHandle, dptr);
+    if (result != CUDA_SUCCESS && arena_find(dptr, nullptr))
+        finding_once("ipc-refused", "cuIpcGetMemHandle on memory that the hook placed: the driver answers %d", result);
+    return result;
+}
+
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags) {
+    CUresult result = DRIVER(cuIpcOpenMemHandle_v2, pdptr, handle, Flags);
+    if (result != CUDA_SUCCESS || !armed() || !pdptr) return result;
+    CUdeviceptr base = 0;
+    size_t size = 0;
+    if (real.cuMemGetAddressRange_v2) real.cuMemGetAddressRange_v2(&base, &size, *pdptr);
+    range_add(FOUNDRY_RANGE_PEER, *pdptr, size);
+    return result;
+}
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
+    CUresult result = DRIVER(cuIpcCloseMemHandle, dptr);
+    if (result == CUDA_SUCCESS && armed()) range_remove(FOUNDRY_RANGE_PEER, dptr);
+    return result;
+}
+
+}  // extern "C"

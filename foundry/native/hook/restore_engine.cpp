@@ -1,0 +1,96 @@
+#include "restore_engine.h"
+
+#include <algorithm>
+
+#include "restore_session.h"
+#include "state.h"
+
+namespace foundry {
+
+using restore::Session;
+
+CUdeviceptr restore_arena_base(uint32_t device) {
+    Session *session = Session::get();
+    if (!session) return 0;
+    const auto *entry = session->image->device(device);
+    return entry ? entry->base : 0;
+}
+
+void restore_context_ready(CUcontext context, uint32_t ordinal, bool primary) {
+    Session *session = Session::get();
+    restore::DeviceState *device = session ? session->device(ordinal) : nullptr;
+    if (!device) return;
+    if (!session->reserve(*device)) return;
+    {
+        std::lock_guard<std::mutex> lock(session->mutex);
+        if (primary)
+            device->primary = context;
+        else
+            device->created.push_back(context);
+    }
+    session->start_workers();
+}
+
+void restore_context_gone(CUcontext context) {
+    if (Session *session = Session::current()) session->context_gone(context);
+}
+
+void restore_allocation(const Block &block) {
+    Session *session = Session::current();
+    if (!session) return;
+    session->compare_log(block, false);
+    if (session->postponed) session->wake_workers();
+}
+
+void restore_free(const Block &block) {
+    if (Session *session = Session::current()) session->compare_log(block, true);
+}
+
+bool restore_library_handover(const uint8_t key[32], CUlibrary *library) {
+    Session *session = Session::current();
+    return session && session->handover(key, FOUNDRY_API_LIBRARY, nullptr, reinterpret_cast<void **>(library));
+}
+
+bool restore_module_handover(const uint8_t key[32], CUcontext context, CUmodule *module) {
+    Session *session = Session::current();
+    return session && session->handover(key, FOUNDRY_API_MODULE, context, reinterpret_cast<void **>(module));
+}
+
+void restore_library_loaded(const uint8_t key[32], CUlibrary library) {
+    if (Session *session = Session::any()) session->loaded(key, FOUNDRY_API_LIBRARY, nullptr, library);
+}
+
+void restore_module_loaded(const uint8_t key[32], CUcontext context, CUmodule module) {
+    if (Session *session = Session::any()) session->loaded(key, FOUNDRY_API_MODULE, context, module);
+}
+
+void restore_load_failed(const uint8_t key[32]) {
+    if (Session *session = Session::any()) session->load_failed(key);
+}
+
+// Also after a disarm: handles that were given away are shared for ever.
+bool restore_library_unload(CUlibrary library) {
+    Session *session = Session::any();
+    return session && session->unload(library);
+}
+
+bool restore_module_unload(CUmodule module) {
+    Session *session = Session::any();
+    return session && session->unload(module);
+}
+
+void restore_forked() {
+    Session::forget();
+}
+
+void restore_process_end() {
+    Session *session = Session::any();
+    if (!session) return;
+    session->stop_workers();
+    session->spool_timings();
+    const bool handed =
+        std::any_of(session->graphs.begin(), session->graphs.end(), [](const auto &graph) { return graph.handed; });
+    if (handed) session->summary();
+}
+
+} // namespace foundry

@@ -1,0 +1,226 @@
+// Graphs: built by the background thread in their turn, or at once by the thread that asks first.
+#include <algorithm>
+
+#include "counters.h"
+#include "restore_session.h"
+#include "restore_template.h"
+#include "spool.h"
+
+namespace foundry::restore {
+namespace {
+
+std::string context_missing(const foundry_image_graph &graph) {
+    if (graph.context == FOUNDRY_NONE) return "device " + std::to_string(graph.device) + " has no primary context yet";
+    return "context " + std::to_string(graph.context) + " of device " + std::to_string(graph.device) +
+           " has not been created";
+}
+
+} // namespace
+
+Reason Session::wait(uint32_t index) {
+    Stopwatch watch(times.blocked);
+    count_named("graph_waits", 1);
+    const auto &entry = image->graphs()[index];
+    GraphState &state = graphs[index];
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        if (!entry.restorable) return image->string(entry.reason);
+        if (state.work == Work::failed) return state.reason;
+        if (!context_of(entry.device, entry.context)) return context_missing(entry);
+    }
+    Reason missing = check_references(index);
+    if (!missing.empty()) return missing;
+    {
+        std::unique_lock<std::mutex> lock(mutex);
+        if (!claim(lock, changed, state.work)) return state.reason;
+        state.context = context_of(entry.device, entry.context);
+    }
+    return build(index);
+}
+
+bool Session::build_if_possible(uint32_t index) {
+    const auto &entry = image->graphs()[index];
+    GraphState &state = graphs[index];
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        if (state.work != Work::idle) return true;
+        if (!context_of(entry.device, entry.context)) return true;
+    }
+    if (groups[entry.group].touches_memory && !check_references(index).empty()) return false;
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        if (state.work != Work::idle) return true;
+        state.work = Work::busy;
+        state.context = context_of(entry.device, entry.context);
+    }
+    build(index);
+    return true;
+}
+
+Reason Session::build(uint32_t index) {
+    const auto &entry = image->graphs()[index];
+    GroupState &group = groups[entry.group];
+    GraphState &state = graphs[index];
+    const uint64_t begin = nanoseconds_now();
+    CUgraphExec exec = nullptr;
+    Reason reason;
+    {
+        Entered entered(state.context);
+        reason = state.context ? driver_result("cuCtxPushCurrent", entered.result()) : context_missing(entry);
+        if (reason.empty()) reason = ensure_memory(entry.device, state.context);
+        for (size_t at = 0; at < group.kernels.size() && reason.empty(); at++)
+            reason = ensure_kernel(group.kernels[at]);
+        if (reason.empty()) reason = make_exec(index, exec);
+    }
+    std::vector<Template> finished;
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        state.exec = exec;
+        state.reason = reason;
+        state.build_nanoseconds = nanoseconds_now() - begin;
+        state.work = reason.empty() ? Work::ready : Work::failed;
+        times.ready = background_so_far();
+        if (!--group.unbuilt) finished.swap(group.pool);
+        changed.notify_all();
+    }
+    if (reason.empty()) count_named("graphs_built", 1);
+    for (Template &held : finished) template_destroy(held);
+    return reason;
+}
+
+Reason Session::make_exec(uint32_t index, CUgraphExec &exec) {
+    Stopwatch watch(times.graphs);
+    const auto &entry = image->graphs()[index];
+    GroupState &group = groups[entry.group];
+    const CUcontext context = graphs[index].context;
+    Template held;
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        auto fitting = std::find_if(group.pool.begin(), group.pool.end(),
+                                    [&](const Template &free) { return free.context == context; });
+        if (fitting != group.pool.end()) {
+            held = std::move(*fitting);
+            group.pool.erase(fitting);
+        }
+    }
+    Reason reason = held.graph ? template_rewrite(*this, entry.group, entry.first_record, held)
+                               : template_build(*this, entry.group, entry.first_record, context, held);
+    // The flag for an upload at instantiation is only for the call that also takes a stream.
+    const unsigned long long flags =
+        entry.instantiate_flags & ~static_cast<unsigned long long>(CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD);
+    if (reason.empty())
+        reason = driver_result("cuGraphInstantiateWithFlags",
+                               drive(real.cuGraphInstantiateWithFlags, &exec, held.graph, flags));
+    if (reason.empty() && !group.children) {
+        std::lock_guard<std::mutex> lock(mutex);
+        group.pool.push_back(std::move(held));
+        return {};
+    }
+    template_destroy(held);
+    return reason;
+}
+
+CUevent Session::event(uint32_t index, Reason &reason) {
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        if (events[index]) return events[index];
+    }
+    CUevent made = nullptr;
+    if (CUresult result = drive(real.cuEventCreate, &made, static_cast<unsigned>(image->events()[index]))) {
+        reason = driver_error("cuEventCreate", result);
+        return nullptr;
+    }
+    CUevent kept;
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        if (!events[index]) events[index] = made;
+        kept = events[index];
+    }
+    if (kept != made) drive(real.cuEventDestroy_v2, made);
+    return kept;
+}
+
+// Written by the thread that asked, once for each answer of a graph.
+void Session::tell(uint32_t index, const Reason &reason) {
+    GraphState &state = graphs[index];
+    const bool good = reason.empty();
+    uint64_t nanoseconds;
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        if (state.handed || (state.told && !good)) return;
+        state.handed = good;
+        state.told = true;
+        if (!good) state.given_up = reason;
+        nanoseconds = state.build_nanoseconds;
+    }
+    count_named(good ? "graphs_restored" : "graphs_given_up", 1);
+    const auto &entry = image->graphs()[index];
+    Frame(FOUNDRY_EVENT_GRAPH_RESTORED)
+        .str(image->string(entry.set))
+        .str(image->string(entry.key))
+        .u8(good)
+        .str(reason.c_str())
+        .u64(nanoseconds)
+        .write();
+}
+
+// The exec stays: the program may still hold it.
+void Session::give_up(uint32_t index, const Reason &reason) {
+    bool handed;
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        handed = graphs[index].handed;
+        graphs[index].handed = graphs[index].told = false;
+    }
+    if (handed) count_named("graphs_restored", ~uint64_t{0}); // one less
+    tell(index, reason);
+}
+
+// Nothing of the engine's is at work in the context when this returns, and nothing will be.
+void Session::context_gone(CUcontext context) {
+    std::vector<Template> finished;
+    {
+        std::unique_lock<std::mutex> lock(mutex);
+        for (DeviceState &state : devices) {
+            if (state.primary == context) state.primary = nullptr;
+            std::replace(state.created.begin(), state.created.end(), context, CUcontext{nullptr});
+        }
+        changed.wait(lock, [&] {
+            auto busy = [](const auto &state) { return state.work == Work::busy; };
+            return std::none_of(graphs.begin(), graphs.end(), busy) &&
+                   std::none_of(kernels.begin(), kernels.end(), busy) &&
+                   std::none_of(devices.begin(), devices.end(),
+                                [](const DeviceState &state) { return state.memory == Work::busy; }) &&
+                   std::none_of(images.begin(), images.end(),
+                                [&](const ImageState &state) { return busy(state) && !state.program_loads; });
+        });
+        for (GraphState &state : graphs) {
+            if (state.context != context || state.work != Work::ready) continue;
+            state.work = Work::failed;
+            state.exec = nullptr;
+            state.reason = "its context was destroyed";
+        }
+        for (uint32_t at = 0; at < images.size(); at++) {
+            ImageState &state = images[at];
+            if (state.context != context || !state.module || state.work != Work::ready) continue;
+            image_handles.erase(state.module);
+            state.work = Work::failed;
+            state.module = nullptr;
+            state.reason = "its context was destroyed";
+            for (uint32_t kernel = 0; kernel < kernels.size(); kernel++) {
+                if (image->kernels()[kernel].image != at) continue;
+                kernels[kernel].work = Work::failed;
+                kernels[kernel].reason = state.reason;
+            }
+        }
+        for (GroupState &group : groups) {
+            auto gone = std::stable_partition(group.pool.begin(), group.pool.end(),
+                                              [&](const Template &held) { return held.context != context; });
+            std::move(gone, group.pool.end(), std::back_inserter(finished));
+            group.pool.erase(gone, group.pool.end());
+        }
+    }
+    for (Template &held : finished) template_destroy(held);
+}
+
+} // namespace foundry::restore

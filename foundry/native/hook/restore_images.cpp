@@ -1,0 +1,151 @@
+// Kernel images and kernels: each loaded once, by whoever needs it first.
+#include <chrono>
+#include <cstring>
+
+#include "../abi/spool_format.h"
+#include "restore_session.h"
+
+namespace foundry::restore {
+namespace {
+
+// How long the engine waits for the program's own load of the same image before it gives up on that image for one
+// graph.
+constexpr std::chrono::seconds patience{60};
+
+constexpr size_t most_options = 64; // restore_image_check allows no more
+
+} // namespace
+
+Reason Session::ensure_image(uint32_t index) {
+    ImageState &state = images[index];
+    const char *provenance = image->string(image->images()[index].provenance);
+    {
+        std::unique_lock<std::mutex> lock(mutex);
+        if (!changed.wait_for(lock, patience, [&] { return state.work != Work::busy || !state.program_loads; }))
+            return std::string("the program's own load of `") + provenance + "` does not end";
+        if (!claim(lock, changed, state.work)) return state.reason;
+        state.context = context_of(image->images()[index].device, state.context_ordinal);
+    }
+    ImageState loaded;
+    loaded.context = state.context;
+    Reason reason = load_image(index, loaded);
+    if (!reason.empty()) reason = std::string("image `") + provenance + "`: " + reason;
+    std::lock_guard<std::mutex> lock(mutex);
+    state.library = loaded.library;
+    state.module = loaded.module;
+    state.reason = reason;
+    state.work = reason.empty() ? Work::ready : Work::failed;
+    if (void *handle = loaded.library ? static_cast<void *>(loaded.library) : loaded.module)
+        image_handles[handle] = index;
+    changed.notify_all();
+    return reason;
+}
+
+Reason Session::load_image(uint32_t index, ImageState &loaded) {
+    Stopwatch watch(times.images);
+    const auto &entry = image->images()[index];
+    const auto &blob = image->blobs()[entry.blob];
+    const void *bytes = image->blob_bytes().data() + blob.offset;
+    // Text must end in a zero byte, which the file need not have behind it.
+    std::string text;
+    static const unsigned char elf[4] = {0x7f, 'E', 'L', 'F'}, fatbin[4] = {0x50, 0xed, 0x55, 0xba};
+    const bool binary =
+        !memcmp(bytes, elf, sizeof elf) || !memcmp(bytes, fatbin, sizeof fatbin) || memchr(bytes, 0, blob.length);
+    if (!binary) {
+        text.assign(static_cast<const char *>(bytes), blob.length);
+        bytes = text.c_str();
+    }
+    CUjit_option options[most_options];
+    void *values[most_options];
+    for (uint32_t at = 0; at < entry.option_count; at++) {
+        const auto &option = image->image_options()[entry.first_option + at];
+        options[at] = static_cast<CUjit_option>(option.option);
+        values[at] = reinterpret_cast<void *>(option.value);
+    }
+    if (entry.api == FOUNDRY_API_MODULE) {
+        if (!loaded.context) return "its context is not there";
+        return driver_result("cuModuleLoadDataEx", drive(real.cuModuleLoadDataEx, &loaded.module, bytes,
+                                                         entry.option_count, options, values));
+    }
+    // The mapped file stays where it is for as long as the process lives.
+    CUlibraryOption preserved = CU_LIBRARY_BINARY_IS_PRESERVED;
+    void *yes = reinterpret_cast<void *>(uintptr_t{1});
+    return driver_result("cuLibraryLoadData", drive(real.cuLibraryLoadData, &loaded.library, bytes, options, values,
+                                                    entry.option_count, &preserved, &yes, binary ? 1u : 0u));
+}
+
+Reason Session::ensure_kernel(uint32_t index) {
+    KernelState &state = kernels[index];
+    {
+        std::unique_lock<std::mutex> lock(mutex);
+        if (!claim(lock, changed, state.work)) return state.reason;
+    }
+    const auto &entry = image->kernels()[index];
+    ImageState &of = images[entry.image];
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        of.users++;
+    }
+    KernelState loaded;
+    Reason reason = ensure_image(entry.image);
+    if (reason.empty()) reason = load_kernel(index, loaded);
+    if (!reason.empty()) reason = std::string("kernel `") + image->string(entry.name) + "`: " + reason;
+    std::lock_guard<std::mutex> lock(mutex);
+    of.users--;
+    state.kernel = loaded.kernel;
+    state.function = loaded.function;
+    state.reason = reason;
+    state.work = reason.empty() ? Work::ready : Work::failed;
+    changed.notify_all();
+    return reason;
+}
+
+Reason Session::load_kernel(uint32_t index, KernelState &loaded) {
+    Stopwatch watch(times.kernels);
+    const auto &entry = image->kernels()[index];
+    ImageState &of = images[entry.image];
+    CUlibrary library;
+    CUmodule module;
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        library = of.library;
+        module = of.module;
+    }
+    const char *name = image->string(entry.name);
+    CUresult result = library ? drive(real.cuLibraryGetKernel, &loaded.kernel, library, name)
+                              : drive(real.cuModuleGetFunction, &loaded.function, module, name);
+    if (result) return driver_error(library ? "cuLibraryGetKernel" : "cuModuleGetFunction", result);
+
+    // A layout other than the recorded one would put every later parameter at a wrong place.
+    for (uint32_t at = 0; at <= entry.parameter_count; at++) {
+        size_t offset = 0, size = 0;
+        result = library ? drive(real.cuKernelGetParamInfo, loaded.kernel, size_t{at}, &offset, &size)
+                         : drive(real.cuFuncGetParamInfo, loaded.function, size_t{at}, &offset, &size);
+        if (at == entry.parameter_count) {
+            if (result != CUDA_ERROR_INVALID_VALUE)
+                return "it takes more than the " + std::to_string(entry.parameter_count) + " parameters of the capture";
+            break;
+        }
+        const auto &parameter = image->parameters()[entry.first_parameter + at];
+        if (result) return driver_error("parameter information", result);
+        if (offset != parameter.offset || size != parameter.size)
+            return "parameter " + std::to_string(at) + " lies at " + std::to_string(offset) + " of " +
+                   std::to_string(size) + " bytes, captured at " + std::to_string(parameter.offset) + " of " +
+                   std::to_string(parameter.size);
+    }
+
+    const CUdevice device_handle = device(entry.device)->handle;
+    for (const auto &attribute : image->attributes().subspan(entry.first_attribute, entry.attribute_count)) {
+        const auto id = static_cast<CUfunction_attribute>(attribute.id);
+        int value = 0;
+        result = library ? drive(real.cuKernelGetAttribute, &value, id, loaded.kernel, device_handle)
+                         : drive(real.cuFuncGetAttribute, &value, id, loaded.function);
+        if (!result && value == attribute.value) continue;
+        result = library ? drive(real.cuKernelSetAttribute, id, int{attribute.value}, loaded.kernel, device_handle)
+                         : drive(real.cuFuncSetAttribute, loaded.function, id, int{attribute.value});
+        if (result) return driver_error("setting a function attribute", result);
+    }
+    return {};
+}
+
+} // namespace foundry::restore

@@ -1,0 +1,171 @@
+// Device memory of a restore: what the engine claims and maps itself, and whether the program's own allocations are
+// where they were.
+#include <algorithm>
+#include <cstdio>
+
+#include "restore_session.h"
+#include "state.h"
+
+namespace foundry::restore {
+namespace {
+
+std::string hexadecimal(uint64_t value) {
+    char text[32];
+    snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+    return text;
+}
+
+std::string sized(uint64_t address, uint64_t size) {
+    return hexadecimal(address) + " of " + std::to_string(size) + " bytes";
+}
+
+struct Range {
+    CUdeviceptr begin, end;
+};
+
+// The engine's allocations on a device, those that overlap (one lived after the other) as one.
+std::vector<Range> restored_ranges(const RestoreImage &image, uint32_t device) {
+    std::vector<Range> ranges;
+    for (const auto &entry : image.allocations())
+        if (entry.restored && entry.device == device) ranges.push_back({entry.address, entry.address + entry.size});
+    std::sort(ranges.begin(), ranges.end(),
+              [](const Range &left, const Range &right) { return left.begin < right.begin; });
+    std::vector<Range> merged;
+    for (const Range &range : ranges) {
+        if (!merged.empty() && range.begin < merged.back().end)
+            merged.back().end = std::max(merged.back().end, range.end);
+        else
+            merged.push_back(range);
+    }
+    return merged;
+}
+
+} // namespace
+
+void Session::claim_ranges(DeviceState &state) {
+    std::vector<std::pair<CUdeviceptr, CUdeviceptr>> failed;
+    for (const Range &range : restored_ranges(*image, state.ordinal))
+        if (!arena_claim(state.ordinal, range.begin, range.end - range.begin))
+            failed.emplace_back(range.begin, range.end);
+    std::lock_guard<std::mutex> lock(mutex);
+    unclaimed.insert(unclaimed.end(), failed.begin(), failed.end());
+}
+
+Reason Session::ensure_memory(uint32_t ordinal, CUcontext context) {
+    DeviceState &state = *device(ordinal);
+    std::vector<std::pair<CUdeviceptr, CUdeviceptr>> lost;
+    {
+        std::unique_lock<std::mutex> lock(mutex);
+        if (!claim(lock, changed, state.memory)) return state.memory_reason;
+        lost = unclaimed;
+    }
+    auto ours = [&](CUdeviceptr begin, CUdeviceptr end) {
+        return std::none_of(lost.begin(), lost.end(),
+                            [&](const auto &range) { return begin < range.second && range.first < end; });
+    };
+    Stopwatch watch(times.map);
+    Reason reason;
+    CUstream stream = nullptr;
+    auto check = [&](const char *function, CUresult result) {
+        if (result && reason.empty()) reason = driver_error(function, result);
+        return reason.empty();
+    };
+    Entered entered(context);
+    check("cuCtxPushCurrent", entered.result());
+    for (const auto &mapping : image->mappings())
+        if (mapping.device == ordinal && reason.empty())
+            check("mapping device memory", arena_map(ordinal, mapping.address, mapping.size));
+    const auto ranges = restored_ranges(*image, ordinal);
+    if (reason.empty() && !ranges.empty() &&
+        check("cuStreamCreate", drive(real.cuStreamCreate, &stream, static_cast<unsigned>(CU_STREAM_NON_BLOCKING)))) {
+        for (const Range &range : ranges) {
+            if (ours(range.begin, range.end) &&
+                !check("cuMemsetD8Async", drive(real.cuMemsetD8Async, range.begin, static_cast<unsigned char>(0),
+                                                size_t{range.end - range.begin}, stream)))
+                break;
+        }
+        for (const auto &mapping : image->mappings()) {
+            if (mapping.device != ordinal || mapping.contents == FOUNDRY_NONE || !reason.empty()) continue;
+            const auto &blob = image->blobs()[mapping.contents];
+            const void *bytes = image->blob_bytes().data() + blob.offset;
+            const CUdeviceptr target = mapping.address + mapping.contents_offset;
+            if (blob.length && ours(target, target + blob.length))
+                check("cuMemcpyHtoDAsync",
+                      drive(real.cuMemcpyHtoDAsync_v2, target, bytes, size_t{blob.length}, stream));
+        }
+        CUresult waited = drive(real.cuStreamSynchronize, stream);
+        check("cuStreamSynchronize", waited);
+        drive(real.cuStreamDestroy_v2, stream);
+    }
+    std::lock_guard<std::mutex> lock(mutex);
+    state.memory = reason.empty() ? Work::ready : Work::failed;
+    state.memory_reason = reason;
+    changed.notify_all();
+    return reason;
+}
+
+// The first reference that is not where the archive has it. A graph that had one missing is asked for that one first.
+Reason Session::check_references(uint32_t index) {
+    const auto &graph = image->graphs()[index];
+    const auto references = image->references().subspan(graph.first_reference, graph.reference_count);
+    uint32_t first;
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        first = graphs[index].missing;
+    }
+    for (uint32_t step = 0; step < references.size(); step++) {
+        const uint32_t at = (first + step) % static_cast<uint32_t>(references.size());
+        const auto &expected = image->allocations()[references[at]];
+        Reason problem;
+        if (expected.restored) {
+            std::lock_guard<std::mutex> lock(mutex);
+            for (const auto &lost : unclaimed)
+                if (expected.address >= lost.first && expected.address < lost.second)
+                    problem = "memory at " + sized(expected.address, expected.size) +
+                              " was taken before the archive could claim it";
+        } else {
+            Block block;
+            if (!arena_find(expected.address, &block))
+                problem = "the allocation at " + sized(expected.address, expected.size) + " was not made";
+            else if (block.address != expected.address || block.size != expected.size)
+                problem = "the allocation at " + sized(expected.address, expected.size) + " is now at " +
+                          sized(block.address, block.size);
+        }
+        if (problem.empty()) continue;
+        std::lock_guard<std::mutex> lock(mutex);
+        graphs[index].missing = at;
+        const DeviceState &state = *device(expected.device);
+        if (!state.log_difference.empty())
+            problem += "; " + state.log_difference;
+        else if (state.log_position < state.log.size())
+            problem += "; the program has made " + std::to_string(state.log_position) + " of " +
+                       std::to_string(state.log.size()) + " allocations and frees";
+        return problem;
+    }
+    return {};
+}
+
+// Kept, not acted upon: an allocation that no graph refers to may differ.
+void Session::compare_log(const Block &block, bool freed) {
+    if (block.arena != FOUNDRY_ARENA_MAIN) return;
+    std::lock_guard<std::mutex> lock(mutex);
+    DeviceState *state = device(block.device);
+    if (!state || !state->log_difference.empty()) return;
+    // The record ends where the capture was stored; a program that runs on makes more.
+    if (state->log_position >= state->log.size()) return;
+    const auto &expected = image->log()[state->log[state->log_position]];
+    if (expected.address == block.address && expected.freed == (freed ? 1 : 0) &&
+        (freed || expected.size == block.size)) {
+        state->log_position++;
+        return;
+    }
+    auto words = [](bool free, uint64_t address, uint64_t size) {
+        return free ? "a free of " + hexadecimal(address) : "an allocation at " + sized(address, size);
+    };
+    state->log_difference = "the allocation log differs at entry " + std::to_string(state->log_position) +
+                            ": captured " + words(expected.freed, expected.address, expected.size) + " by thread " +
+                            std::to_string(expected.thread) + ", now " + words(freed, block.address, block.size) +
+                            " by thread " + std::to_string(thread_ordinal());
+}
+
+} // namespace foundry::restore

@@ -1,0 +1,269 @@
+#include "restore_session.h"
+
+#include <dlfcn.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+
+#include "../table/real_dlsym.h"
+#include "../table/row.h"
+#include "spool.h"
+#include "state.h"
+
+namespace foundry::restore {
+namespace {
+
+std::atomic<Session *> active{nullptr};
+std::atomic<bool> tried{false};
+std::mutex opening;
+
+Session *open_session() {
+    std::lock_guard<std::mutex> lock(opening);
+    if (tried.load(std::memory_order_acquire)) return active.load(std::memory_order_acquire);
+    const char *folder = getenv("FOUNDRY_IMAGE");
+    Session *session = nullptr;
+    if (!folder || !*folder) {
+        disarm("FOUNDRY_IMAGE does not say where the restore image is");
+    } else {
+        Reason reason;
+        uint64_t begin = nanoseconds_now();
+        auto image = restore_image_open((std::string(folder) + "/" + role() + ".image").c_str(), reason);
+        if (image) {
+            session = new Session(std::move(image));
+            session->times.image_check = nanoseconds_now() - begin;
+            reason = session->gate();
+        }
+        if (!reason.empty()) {
+            disarm(reason.c_str());
+            session = nullptr;
+        }
+    }
+    active.store(session, std::memory_order_release);
+    tried.store(true, std::memory_order_release);
+    return session;
+}
+
+} // namespace
+
+Session *Session::current() {
+    Session *session = active.load(std::memory_order_acquire);
+    return session && armed() ? session : nullptr;
+}
+
+Session *Session::get() {
+    if (tried.load(std::memory_order_acquire)) return current();
+    if (mode() != FOUNDRY_MODE_RESTORE || !armed()) return nullptr;
+    Session *session = open_session();
+    return session && armed() ? session : nullptr;
+}
+
+Session *Session::any() {
+    return active.load(std::memory_order_acquire);
+}
+
+void Session::forget() {
+    tried.store(true, std::memory_order_release);
+    active.store(nullptr, std::memory_order_release);
+}
+
+Session::Session(std::unique_ptr<RestoreImage, void (*)(RestoreImage *)> accepted) : image(std::move(accepted)) {
+    index();
+}
+
+void Session::index() {
+    for (const auto &entry : image->devices()) {
+        DeviceState state;
+        state.ordinal = entry.ordinal;
+        devices.push_back(std::move(state));
+    }
+    auto log = image->log();
+    for (uint32_t at = 0; at < log.size(); at++) device(log[at].device)->log.push_back(at);
+    images.resize(image->images().size());
+    kernels.resize(image->kernels().size());
+    groups.resize(image->groups().size());
+    graphs.resize(image->graphs().size());
+    events.resize(image->events().size());
+    for (uint32_t at = 0; at < images.size(); at++) {
+        const auto &entry = image->images()[at];
+        image_keys[{reinterpret_cast<const char *>(entry.key), sizeof entry.key}].push_back(at);
+    }
+    for (auto &[key, instances] : image_keys)
+        std::stable_sort(instances.begin(), instances.end(), [&](uint32_t left, uint32_t right) {
+            return image->images()[left].instance < image->images()[right].instance;
+        });
+
+    for (uint32_t at = 0; at < graphs.size(); at++) {
+        const auto &graph = image->graphs()[at];
+        graph_names.insert({{image->string(graph.set), image->string(graph.key)}, at});
+        if (graph.restorable) graph_order.push_back(at);
+    }
+    std::stable_sort(graph_order.begin(), graph_order.end(), [&](uint32_t left, uint32_t right) {
+        return image->graphs()[left].first_use < image->graphs()[right].first_use;
+    });
+
+    std::vector<bool> kernel_seen(kernels.size()), image_seen(images.size()), group_seen(groups.size());
+    auto add_kernel = [&](uint32_t kernel) {
+        if (kernel_seen[kernel]) return;
+        kernel_seen[kernel] = true;
+        kernel_order.push_back(kernel);
+        uint32_t of = image->kernels()[kernel].image;
+        if (!image_seen[of]) image_order.push_back(of);
+        image_seen[of] = true;
+    };
+    for (uint32_t graph : graph_order) {
+        const auto &entry = image->graphs()[graph];
+        GroupState &group = groups[entry.group];
+        group.unbuilt++;
+        if (!group_seen[entry.group]) index_group(entry.group, group, 0);
+        group_seen[entry.group] = true;
+        for (uint32_t kernel : group.kernels) {
+            add_kernel(kernel);
+            ImageState &of = images[image->kernels()[kernel].image];
+            of.context_ordinal = entry.context;
+            of.in_graphs = true;
+        }
+    }
+    for (uint32_t kernel = 0; kernel < kernels.size(); kernel++) add_kernel(kernel);
+    for (uint32_t at = 0; at < images.size(); at++)
+        if (!image_seen[at]) image_order.push_back(at);
+}
+
+void Session::index_group(uint32_t index, GroupState &state, uint32_t depth) {
+    const auto &group = image->groups()[index];
+    for (const auto &node : image->nodes().subspan(group.first_node, group.node_count)) {
+        if (node.type == CU_GRAPH_NODE_TYPE_KERNEL) state.kernels.push_back(node.kernel);
+        if (node.type == CU_GRAPH_NODE_TYPE_MEMCPY || node.type == CU_GRAPH_NODE_TYPE_MEMSET)
+            state.touches_memory = true;
+        if (node.type == CU_GRAPH_NODE_TYPE_GRAPH) {
+            state.children = true;
+            index_group(node.child_group, state, depth + 1);
+        }
+    }
+    if (depth) return;
+    std::vector<bool> seen(kernels.size());
+    std::erase_if(state.kernels, [&](uint32_t kernel) {
+        bool again = seen[kernel];
+        seen[kernel] = true;
+        return again;
+    });
+}
+
+Reason Session::gate() {
+    const auto &header = image->header();
+    void *library = dlopen(driver_path(), RTLD_NOW | RTLD_NOLOAD);
+    const bool simulated = library && real_dlsym()(library, "foundry_sim_version");
+    if (library) dlclose(library);
+    if (header.simulated != simulated)
+        return header.simulated ? "captured on the simulator, but this is a real driver"
+                                : "captured on a real driver, but this is the simulator";
+    if (static_cast<uint32_t>(driver_version()) < header.driver_version)
+        return "driver: captured with CUDA " + std::to_string(header.driver_version) + ", this one has " +
+               std::to_string(driver_version());
+    for (DeviceState &state : devices) {
+        const auto &expected = *image->device(state.ordinal);
+        const std::string where = "device " + std::to_string(state.ordinal) + ": ";
+        char name[256] = "";
+        int major = 0, minor = 0, processors = 0;
+        CUresult result = drive(real.cuDeviceGet, &state.handle, static_cast<int>(state.ordinal));
+        if (!result) result = drive(real.cuDeviceGetName, name, static_cast<int>(sizeof name) - 1, state.handle);
+        if (!result)
+            result =
+                drive(real.cuDeviceGetAttribute, &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, state.handle);
+        if (!result)
+            result =
+                drive(real.cuDeviceGetAttribute, &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, state.handle);
+        if (!result)
+            result =
+                drive(real.cuDeviceGetAttribute, &processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, state.handle);
+        if (result) return where + driver_error("not usable", result);
+        if (strcmp(name, image->string(expected.name)))
+            return where + "captured on `" + image->string(expected.name) + "`, this is `" + name + "`";
+        auto differs = [&](const char *what, uint64_t captured, int here) {
+            return where + what + ": captured with " + std::to_string(captured) + ", this one has " +
+                   std::to_string(here);
+        };
+        if (expected.compute_major != static_cast<uint32_t>(major))
+            return differs("compute capability", expected.compute_major, major);
+        if (expected.compute_minor != static_cast<uint32_t>(minor))
+            return differs("compute capability (minor)", expected.compute_minor, minor);
+        if (expected.multiprocessors != static_cast<uint32_t>(processors))
+            return differs("multiprocessors", expected.multiprocessors, processors);
+    }
+    return {};
+}
+
+DeviceState *Session::device(uint32_t ordinal) {
+    for (DeviceState &state : devices)
+        if (state.ordinal == ordinal) return &state;
+    return nullptr;
+}
+
+CUcontext Session::context_of(uint32_t ordinal, uint32_t created_ordinal) {
+    DeviceState *state = device(ordinal);
+    if (!state || state->range != Work::ready) return nullptr;
+    if (created_ordinal == FOUNDRY_NONE) return state->primary;
+    return created_ordinal < state->created.size() ? state->created[created_ordinal] : nullptr;
+}
+
+// Before the first allocation of the program: a range at another place makes every recorded address wrong.
+bool Session::reserve(DeviceState &state) {
+    {
+        std::unique_lock<std::mutex> lock(mutex);
+        if (!claim(lock, changed, state.range)) return state.range == Work::ready;
+    }
+    const auto &expected = *image->device(state.ordinal);
+    bool good = false;
+    size_t size = 0;
+    CUdeviceptr base = arena_base(state.ordinal, &size);
+    if (expected.base && (base != expected.base || size != expected.arena_size)) {
+        char text[200];
+        if (base != expected.base)
+            snprintf(text, sizeof text, "range taken: device %u wants 0x%llx, got 0x%llx", state.ordinal,
+                     static_cast<unsigned long long>(expected.base), static_cast<unsigned long long>(base));
+        else
+            snprintf(text, sizeof text, "device %u: arenas captured with %llu bytes each, this one has %zu", state.ordinal,
+                     static_cast<unsigned long long>(expected.arena_size), size);
+        disarm(text);
+    } else {
+        claim_ranges(state);
+        good = true;
+    }
+    std::lock_guard<std::mutex> lock(mutex);
+    state.range = good ? Work::ready : Work::failed;
+    changed.notify_all();
+    return good;
+}
+
+bool claim(std::unique_lock<std::mutex> &lock, std::condition_variable &changed, Work &work) {
+    changed.wait(lock, [&] { return work != Work::busy; });
+    if (work != Work::idle) return false;
+    work = Work::busy;
+    return true;
+}
+
+Reason driver_error(const char *function, CUresult result) {
+    const char *name = nullptr;
+    if (drive(real.cuGetErrorName, result, &name) || !name) name = "an unknown error";
+    return std::string(function) + ": " + name;
+}
+
+uint64_t nanoseconds_now() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+Entered::Entered(CUcontext context) : result_(drive(real.cuCtxPushCurrent_v2, context)) {
+    exchanged_ = drive(real.cuThreadExchangeStreamCaptureMode, &mode_) == CUDA_SUCCESS;
+}
+
+Entered::~Entered() {
+    if (exchanged_) drive(real.cuThreadExchangeStreamCaptureMode, &mode_);
+    CUcontext context;
+    if (!result_) drive(real.cuCtxPopCurrent_v2, &context);
+}
+
+} // namespace foundry::restore

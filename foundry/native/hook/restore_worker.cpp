@@ -1,0 +1,162 @@
+// The background threads: everything that graphs need, in the order of their first use, while the program imports and loads.
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+
+#include "restore_session.h"
+#include "state.h"
+
+namespace foundry::restore {
+namespace {
+
+constexpr std::chrono::seconds longest_goodbye{1};
+constexpr long processors_for_two = 4;
+
+bool start_thread(void *(*entry)(void *), void *argument) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_t thread;
+    const int error = pthread_create(&thread, nullptr, entry, argument);
+    if (!error) {
+        pthread_setname_np(thread, "foundry-restore");
+        pthread_detach(thread);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return !error;
+}
+
+} // namespace
+
+// Without a thread, each graph is built when it is asked for.
+void Session::start_workers() {
+    const unsigned wanted = sysconf(_SC_NPROCESSORS_ONLN) < processors_for_two ? 1 : most_workers;
+    unsigned first;
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        wakes_++;
+        changed.notify_all();
+        first = workers_started_;
+        workers_started_ = wanted;
+        if (first < wanted) workers_running_ += wanted - first;
+    }
+    for (unsigned at = first; at < wanted; at++) {
+        if (start_thread(worker_entry, this)) continue;
+        std::lock_guard<std::mutex> lock(mutex);
+        workers_running_--;
+    }
+}
+
+void Session::wake_workers() {
+    std::lock_guard<std::mutex> lock(mutex);
+    wakes_++;
+    changed.notify_all();
+}
+
+bool Session::stop_workers() {
+    std::unique_lock<std::mutex> lock(mutex);
+    stop_ = true;
+    changed.notify_all();
+    return changed.wait_for(lock, longest_goodbye, [&] { return !workers_running_; });
+}
+
+bool Session::stopping() {
+    std::lock_guard<std::mutex> lock(mutex);
+    return stop_ || !armed();
+}
+
+void *Session::worker_entry(void *self) {
+    Session &session = *static_cast<Session *>(self);
+    Inside inside;
+    uint64_t seen = 0;
+    std::unique_lock<std::mutex> lock(session.mutex);
+    for (;;) {
+        session.changed.wait(lock, [&] { return session.wakes_ != seen || session.stop_; });
+        seen = session.wakes_;
+        if (session.stop_ || !armed()) break;
+        if (!session.workers_busy_++) session.busy_since_ = nanoseconds_now();
+        lock.unlock();
+        session.work_through();
+        lock.lock();
+        const uint64_t so_far = session.background_so_far();
+        if (!--session.workers_busy_) session.times.background = so_far;
+    }
+    session.workers_running_--;
+    session.changed.notify_all();
+    return nullptr;
+}
+
+uint64_t Session::background_so_far() const {
+    return times.background + (workers_busy_ ? nanoseconds_now() - busy_since_ : 0);
+}
+
+CUcontext Session::any_context(uint32_t ordinal) {
+    DeviceState *state = device(ordinal);
+    if (!state || state->range != Work::ready) return nullptr;
+    if (state->primary) return state->primary;
+    for (CUcontext context : state->created)
+        if (context) return context;
+    return nullptr;
+}
+
+void Session::memory_pass() {
+    for (const DeviceState &state : devices) {
+        if (stopping()) return;
+        CUcontext context;
+        {
+            std::lock_guard<std::mutex> lock(mutex);
+            context = state.memory == Work::idle ? any_context(state.ordinal) : nullptr;
+        }
+        if (context) ensure_memory(state.ordinal, context);
+    }
+}
+
+void Session::image_pass(bool in_graphs) {
+    for (uint32_t at : image_order) {
+        if (stopping()) return;
+        CUcontext context;
+        {
+            std::lock_guard<std::mutex> lock(mutex);
+            if (images[at].in_graphs != in_graphs || images[at].work != Work::idle) continue;
+            context = context_of(image->images()[at].device, images[at].context_ordinal);
+        }
+        if (!context) continue;
+        Entered entered(context);
+        if (!entered.result()) ensure_image(at);
+    }
+}
+
+void Session::kernel_pass(bool in_graphs) {
+    for (uint32_t kernel : kernel_order) {
+        if (stopping()) return;
+        const uint32_t of = image->kernels()[kernel].image;
+        CUcontext context;
+        {
+            std::lock_guard<std::mutex> lock(mutex);
+            if (images[of].in_graphs != in_graphs || kernels[kernel].work != Work::idle) continue;
+            context = context_of(image->kernels()[kernel].device, images[of].context_ordinal);
+        }
+        if (!context) continue;
+        Entered entered(context);
+        if (!entered.result()) ensure_kernel(kernel);
+    }
+}
+
+// What is done, or in another thread's hands, costs a look. Whatever fails keeps its reason for the graph that needs it.
+void Session::work_through() {
+    memory_pass();
+    image_pass(true);
+    kernel_pass(true);
+    uint32_t waiting = 0;
+    for (uint32_t graph : graph_order) {
+        if (stopping()) return;
+        if (!build_if_possible(graph)) waiting++;
+    }
+    postponed = waiting;
+    kernel_pass(false);
+    image_pass(false);
+}
+
+} // namespace foundry::restore

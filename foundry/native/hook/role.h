@@ -1,0 +1,20 @@
+// The name by which a process is found again: its rank, else its executable and the order of first use.
+#ifndef FOUNDRY_HOOK_ROLE_H
+#define FOUNDRY_HOOK_ROLE_H
+
+#include <stddef.h>
+
+namespace foundry {
+
+// Makes `<session>/<role>` by mkdir, which is what claims the role among processes. 0, or an errno.
+int role_claim(const char *session, char *role, size_t role_size, char *folder, size_t folder_size);
+
+// Base name of the running executable, "unknown" if it cannot be read.
+void executable_name(char *name, size_t size);
+
+// The variables that may be kept, by index; null past the end.
+const char *kept_variable(unsigned index);
+
+}  // namespace foundry
+
+#endif

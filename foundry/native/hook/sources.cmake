@@ -1,0 +1,71 @@
+target_sources(foundry_hook PRIVATE
+  hook/arena.cpp
+  hook/arena_range.cpp
+  hook/async_hooks.cpp
+  hook/bypass.cpp
+  hook/capture_hooks.cpp
+  hook/context_hooks.cpp
+  hook/counters.cpp
+  hook/crc32c.cpp
+  hook/dlsym_shim.cpp
+  hook/doors.cpp
+  hook/event_hooks.cpp
+  hook/exec_table.cpp
+  hook/fence.cpp
+  hook/graph_hooks.cpp
+  hook/graph_label.cpp
+  hook/graph_record.cpp
+  hook/host_memory_hooks.cpp
+  hook/image_bytes.cpp
+  hook/image_key.cpp
+  hook/image_links.cpp
+  hook/image_load.cpp
+  hook/images.cpp
+  hook/kernel_hooks.cpp
+  hook/kernel_record.cpp
+  hook/launch_hooks.cpp
+  hook/library_hooks.cpp
+  hook/mapping.cpp
+  hook/memory_hooks.cpp
+  hook/module_hooks.cpp
+  hook/notes.cpp
+  hook/placement.cpp
+  hook/pointer_hooks.cpp
+  hook/pool.cpp
+  hook/process.cpp
+  hook/provenance.cpp
+  hook/ranges.cpp
+  hook/restore_check.cpp
+  hook/restore_engine.cpp
+  hook/restore_graphs.cpp
+  hook/restore_handover.cpp
+  hook/restore_image.cpp
+  hook/restore_images.cpp
+  hook/restore_memory.cpp
+  hook/restore_report.cpp
+  hook/restore_session.cpp
+  hook/restore_template.cpp
+  hook/restore_verify.cpp
+  hook/restore_worker.cpp
+  hook/role.cpp
+  hook/runtime.cpp
+  hook/sha256.cpp
+  hook/sha256_x86.cpp
+  hook/spool.cpp
+  hook/state.cpp
+  hook/virtual_memory_hooks.cpp
+)
+
+# The jump at the end of dlsym must be one in every build, and no sanitizer may stand in its way.
+set_source_files_properties(hook/dlsym_shim.cpp PROPERTIES COMPILE_OPTIONS
+  "-O2;-foptimize-sibling-calls;-fno-sanitize=all;-fno-stack-protector;-fno-instrument-functions;-U_FORTIFY_SOURCE")
+
+# Exceptions would bring constructors and newer C library versions with them.
+target_compile_options(foundry_hook PRIVATE -fno-exceptions -fno-rtti -fno-threadsafe-statics)
+target_link_options(foundry_hook PRIVATE
+  -Wl,-Bsymbolic
+  "-Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/hook/exports.map")
+set_target_properties(foundry_hook PROPERTIES LINK_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/hook/exports.map")
+if(NOT FOUNDRY_SANITIZE)
+  target_compile_options(foundry_hook PRIVATE -include "${CMAKE_CURRENT_SOURCE_DIR}/table/glibc_floor.h")
+endif()
