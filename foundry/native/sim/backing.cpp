@@ -1,0 +1,123 @@
+#include "backing.h"
+
+#include <algorithm>
+#include <cstring>
+#include <sys/mman.h>
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+namespace sim {
+namespace {
+
+constexpr std::uint64_t block_size = 2u << 20;
+constexpr std::uint64_t small_limit = 1u << 20;
+constexpr std::uint64_t small_alignment = 512;
+constexpr std::uint64_t spoiled_bytes = 4096;
+
+struct Block {
+    std::uint64_t next = 0; // offset of the first byte never handed out
+    unsigned live = 0;
+};
+
+struct SmallMemory {
+    std::map<std::uint64_t, Block> blocks;                       // by base
+    std::map<std::uint64_t, std::vector<std::uint64_t>> vacant; // by size
+};
+
+SmallMemory &small_memory(const Device &device) {
+    static auto *all = new std::map<int, SmallMemory>;
+    return (*all)[device.ordinal];
+}
+
+std::uint64_t round_up(std::uint64_t size, std::uint64_t unit) { return (size + unit - 1) / unit * unit; }
+
+CUresult take_block(Device &device, std::uint64_t size, std::uint64_t *address) {
+    if (size > device.limit || device.used > device.limit - size)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    void *pages = take_pages(size);
+    if (!pages)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    device.used += size;
+    *address = reinterpret_cast<std::uint64_t>(pages);
+    return CUDA_SUCCESS;
+}
+
+} // namespace
+
+void *take_pages(std::uint64_t size) {
+    static std::uint64_t next = 0x7c0000000000u - (random_number() % 0x40000u) * block_size;
+    size = round_up(size, block_size);
+    for (int attempt = 0; attempt < 64; ++attempt) {
+        next -= size + (random_number() % 16) * block_size;
+        void *wanted = reinterpret_cast<void *>(next);
+        void *got = mmap(wanted, size, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+        if (got == wanted)
+            return got;
+        if (got != MAP_FAILED)
+            munmap(got, size);
+    }
+    return nullptr;
+}
+
+void give_back_pages(void *address, std::uint64_t size) { munmap(address, round_up(size, block_size)); }
+
+void spoil(void *address, std::uint64_t size) {
+    static const int pattern = static_cast<int>(0x80 | (random_number() & 0x7f));
+    std::memset(address, pattern, std::min(size, spoiled_bytes));
+}
+
+CUresult take_backing(Device &device, std::uint64_t size, std::uint64_t *address) {
+    if (size > (1ull << 46))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (size > small_limit) {
+        SIM_TRY(take_block(device, round_up(size, block_size), address));
+        spoil(reinterpret_cast<void *>(*address), size);
+        return CUDA_SUCCESS;
+    }
+    size = round_up(size, small_alignment);
+    SmallMemory &small = small_memory(device);
+    std::vector<std::uint64_t> &vacant = small.vacant[size];
+    if (!vacant.empty()) {
+        *address = vacant.back();
+        vacant.pop_back();
+    } else {
+        auto fits = [&](auto &entry) { return entry.second.next + size <= block_size; };
+        auto block = std::find_if(small.blocks.begin(), small.blocks.end(), fits);
+        if (block == small.blocks.end()) {
+            std::uint64_t base = 0;
+            SIM_TRY(take_block(device, block_size, &base));
+            block = small.blocks.emplace(base, Block{}).first;
+        }
+        *address = block->first + block->second.next;
+        block->second.next += size;
+    }
+    std::prev(small.blocks.upper_bound(*address))->second.live++;
+    spoil(reinterpret_cast<void *>(*address), size);
+    return CUDA_SUCCESS;
+}
+
+void give_back_backing(Device &device, std::uint64_t address, std::uint64_t size) {
+    if (size > small_limit) {
+        size = round_up(size, block_size);
+        give_back_pages(reinterpret_cast<void *>(address), size);
+        device.used -= size;
+        return;
+    }
+    size = round_up(size, small_alignment);
+    SmallMemory &small = small_memory(device);
+    auto block = std::prev(small.blocks.upper_bound(address));
+    small.vacant[size].push_back(address);
+    if (--block->second.live != 0)
+        return;
+    std::uint64_t base = block->first;
+    for (auto &[unused, addresses] : small.vacant)
+        std::erase_if(addresses, [&](std::uint64_t vacant) { return vacant - base < block_size; });
+    give_back_pages(reinterpret_cast<void *>(base), block_size);
+    device.used -= block_size;
+    small.blocks.erase(block);
+}
+
+} // namespace sim

@@ -1,0 +1,156 @@
+#include "levers.h"
+
+#include "errors.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <sys/random.h>
+
+namespace sim {
+namespace {
+
+constexpr std::size_t row_count = static_cast<std::size_t>(Row::count);
+
+struct Failure {
+    long nth = 0;
+    CUresult error = CUDA_ERROR_UNKNOWN;
+};
+
+struct RowLevers {
+    bool masked = false;
+    std::vector<Failure> failures;
+    std::atomic<long> calls{0};
+};
+
+std::vector<std::string> split(std::string_view text, char separator) {
+    std::vector<std::string> parts;
+    while (true) {
+        std::size_t end = text.find(separator);
+        parts.emplace_back(text.substr(0, end));
+        if (end == std::string_view::npos)
+            return parts;
+        text.remove_prefix(end + 1);
+    }
+}
+
+const char *variable(const char *name) {
+    const char *value = std::getenv(name);
+    return value && *value ? value : nullptr;
+}
+
+std::optional<std::size_t> row_named(std::string_view name) {
+    for (std::size_t row = 0; row < row_count; ++row)
+        if (name == rows[row].symbol)
+            return row;
+    return std::nullopt;
+}
+
+RowLevers *read_rows() {
+    auto *table = new RowLevers[row_count];
+    if (const char *text = variable("FOUNDRY_SIM_MASK"))
+        for (const std::string &name : split(text, ','))
+            for (std::size_t row = 0; row < row_count; ++row)
+                if (name == rows[row].symbol || name + "_ptsz" == rows[row].symbol || name + "_ptds" == rows[row].symbol)
+                    table[row].masked = true;
+    if (const char *text = variable("FOUNDRY_SIM_FAIL"))
+        for (const std::string &entry : split(text, ',')) {
+            std::vector<std::string> parts = split(entry, ':');
+            std::optional<std::size_t> row = row_named(parts[0]);
+            if (!row)
+                continue;
+            Failure failure;
+            failure.nth = parts.size() > 1 ? std::strtol(parts[1].c_str(), nullptr, 0) : 1;
+            if (parts.size() > 2)
+                failure.error = error_from_text(parts[2]);
+            table[*row].failures.push_back(failure);
+        }
+    return table;
+}
+
+RowLevers &row_levers(Row row) {
+    static RowLevers *table = read_rows();
+    return table[static_cast<std::size_t>(row)];
+}
+
+void read_gpu(Levers &levers) {
+    levers.gpu = "NVIDIA Simulated H200";
+    const char *text = variable("FOUNDRY_SIM_GPU");
+    if (!text)
+        return;
+    std::vector<std::string> parts = split(text, ':');
+    levers.gpu = parts[0];
+    if (parts.size() > 1) {
+        int number = 0;
+        for (char digit : parts[1])
+            if (digit >= '0' && digit <= '9')
+                number = number * 10 + (digit - '0');
+        if (number >= 10) {
+            levers.major = number / 10;
+            levers.minor = number % 10;
+        }
+    }
+    if (parts.size() > 2)
+        levers.multiprocessors = std::atoi(parts[2].c_str());
+}
+
+Levers *read_levers() {
+    auto *levers = new Levers;
+    if (const char *text = variable("FOUNDRY_SIM_VERSION"))
+        levers->version = std::atoi(text);
+    if (const char *text = variable("FOUNDRY_SIM_SEED"))
+        levers->seed = std::strtoull(text, nullptr, 0);
+    else if (getrandom(&levers->seed, sizeof levers->seed, 0) != sizeof levers->seed)
+        levers->seed = reinterpret_cast<std::uintptr_t>(levers);
+    read_gpu(*levers);
+    if (const char *text = variable("FOUNDRY_SIM_DEVICES"))
+        levers->devices = std::atoi(text);
+    if (const char *text = variable("FOUNDRY_SIM_MEMORY"))
+        levers->memory = std::strtoull(text, nullptr, 0);
+    if (const char *text = variable("CUDA_MODULE_LOADING"))
+        levers->eager = std::strcmp(text, "EAGER") == 0;
+    if (const char *text = std::getenv("CUDA_VISIBLE_DEVICES")) {
+        std::vector<int> visible;
+        if (*text)
+            for (const std::string &part : split(text, ',')) {
+                char *end = nullptr;
+                long ordinal = std::strtol(part.c_str(), &end, 10);
+                if (end == part.c_str() || ordinal < 0 || ordinal >= levers->devices)
+                    break; // as the driver does: what follows an invalid entry is not visible
+                visible.push_back(static_cast<int>(ordinal));
+            }
+        levers->visible = visible;
+    }
+    return levers;
+}
+
+} // namespace
+
+const Levers &levers() {
+    static const Levers *instance = read_levers();
+    return *instance;
+}
+
+bool absent(Row row) {
+    return row_levers(row).masked || rows[static_cast<std::size_t>(row)].since > levers().version;
+}
+
+CUresult injected_failure(Row row) {
+    RowLevers &mine = row_levers(row);
+    long call = mine.calls.fetch_add(1, std::memory_order_relaxed) + 1;
+    for (const Failure &failure : mine.failures)
+        if (failure.nth == call)
+            return failure.error;
+    return CUDA_SUCCESS;
+}
+
+std::uint64_t random_number() {
+    static std::uint64_t state = levers().seed;
+    std::uint64_t mixed = state += 0x9e3779b97f4a7c15u;
+    mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9u;
+    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebu;
+    return mixed ^ (mixed >> 31);
+}
+
+} // namespace sim

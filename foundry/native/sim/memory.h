@@ -1,0 +1,11 @@
+// Allocation as the families share it.
+#pragma once
+
+#include "regions.h"
+
+namespace sim {
+
+// Frees a device, pool or managed region; CUDA_ERROR_INVALID_VALUE for any other address.
+CUresult free_region(std::uint64_t address);
+
+} // namespace sim

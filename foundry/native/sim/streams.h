@@ -1,0 +1,67 @@
+// Streams, events, and captures in progress.
+#pragma once
+
+#include "graph.h"
+#include "work.h"
+
+#include <chrono>
+
+namespace sim {
+
+struct Capture;
+
+struct Stream {
+    CUstream handle = nullptr; // null for a context's legacy and per-thread streams
+    CUcontext context = nullptr;
+    int device = 0;
+    unsigned flags = 0;
+    int priority = 0;
+    unsigned long long id = 0;
+    bool legacy = false;
+    CUstreamAttrValue attributes[16] = {};
+    std::shared_ptr<Capture> capture; // set while it takes part in one
+    std::vector<Link> tail;           // what the next captured work depends on
+    std::vector<CUgraphNode> tail_handles; // what the capture info hands out
+    std::vector<CUgraphEdgeData> tail_data;
+};
+
+struct Event {
+    CUevent handle = nullptr;
+    CUcontext context = nullptr;
+    unsigned flags = 0;
+    bool recorded = false;
+    std::chrono::steady_clock::time_point when;
+    std::weak_ptr<Capture> capture; // of its last record
+    bool captured = false;          // the last record was captured, even if that capture is over
+    std::vector<Link> tail;
+};
+
+struct Capture {
+    unsigned long long id = 0;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    unsigned thread = 0; // that began it
+    Stream *origin = nullptr;
+    std::vector<Stream *> streams;
+    std::vector<Link> left; // last work of streams that ended before the capture
+    std::shared_ptr<Graph> graph;
+    bool own_graph = true; // false: the program's, from cuStreamBeginCaptureToGraph
+    bool invalidated = false;
+};
+
+struct StreamRegistry {
+    Table<CUstream, Stream> streams;
+    Table<CUevent, Event> events;
+    std::vector<std::shared_ptr<Capture>> captures;
+};
+StreamRegistry &stream_registry();
+
+// The stream that a handle names in this call: null, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD included.
+CUresult resolve_stream(CUstream handle, Stream **stream);
+CUresult find_event(CUevent handle, std::shared_ptr<Event> *event);
+
+// Captures the work if the stream is capturing, else checks and does it.
+CUresult submit(Stream &stream, Payload payload);
+// The same with edges of the caller's choice; gives the node that was made, or null where the work was done at once.
+CUresult submit_with(Stream &stream, Payload payload, bool programmatic, Node **node);
+
+} // namespace sim
