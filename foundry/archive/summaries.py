@@ -1,0 +1,76 @@
+"""What an archive says about itself without being unpacked: its table of contents and its summary section."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SectionSummary:
+    """A section as the table of contents lists it.
+
+    `kind` is its name in the registry or `#<number>`; `process` the process that it belongs to, None if to the whole.
+    """
+
+    kind: str
+    process: int | None
+    offset: int
+    stored: int
+    raw: int
+    critical: bool
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSummary:
+    """A GPU of a process."""
+
+    ordinal: int
+    name: str
+    compute_major: int
+    compute_minor: int
+    multiprocessors: int
+    total_memory: int
+    mig: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSummary:
+    """A process in numbers. `sets` counts the graphs of each labelled set."""
+
+    role: str
+    executable: str
+    ranks: dict[str, str]
+    driver_version: int
+    driver_library: str
+    simulated: bool
+    devices: tuple[DeviceSummary, ...]
+    graphs: int
+    restorable: int
+    groups: int
+    nodes: int
+    kernels: int
+    images: int
+    allocations: int
+    sets: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """An archive in brief. Sizes are bytes; `findings` counts by severity name."""
+
+    capture_id: str
+    major: int
+    minor: int
+    file_size: int
+    raw_size: int
+    sections: tuple[SectionSummary, ...]
+    context: dict[str, str]
+    processes: tuple[ProcessSummary, ...]
+    files: int
+    findings: dict[str, int]
+
+    @property
+    def graphs(self) -> int:
+        """Graphs in all processes."""
+        return sum(process.graphs for process in self.processes)

@@ -1,0 +1,72 @@
+"""Findings: what is worth telling about a capture or an archive. The codes are those of `format_spec/registry.md`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Severity(IntEnum):
+    """How much a finding matters."""
+
+    NOTE = 0
+    WARN = 1
+    ERROR = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding. `where` names the place: a role, a graph, a section; empty if it concerns the whole."""
+
+    code: str
+    severity: Severity
+    text: str
+    where: str = ""
+
+
+# Of the spool
+SPOOL_TORN_TAIL = "spool-torn-tail"
+SPOOL_BAD_CHECKSUM = "spool-bad-checksum"
+SPOOL_BAD_FRAME = "spool-bad-frame"
+SPOOL_NO_END = "spool-no-end"
+SPOOL_NO_DRIVER = "spool-no-driver"
+SPOOL_BLOB_MISSING = "spool-blob-missing"
+
+# Of what the program did
+LABEL_REPEATED = "label-repeated"
+CAPTURE_FAILED = "capture-failed"
+EXEC_CHANGED = "exec-changed"
+NODE_UNSUPPORTED = "node-unsupported"
+KERNEL_UNKNOWN = "kernel-unknown"
+PARAMETER_LAYOUT = "parameter-layout"
+DEVICE_UNKNOWN = "device-unknown"
+CONTEXT_MIXED = "context-mixed"
+EVENT_UNKNOWN = "event-unknown"
+SCRATCH_MEMORY = "scratch-memory"
+FOREIGN_MEMORY = "foreign-memory"
+DANGLING_POINTER = "dangling-pointer"
+DANGLING_WORD = "dangling-word"
+HOST_COPY = "host-copy"
+RANGE_MISSING = "range-missing"
+ALLOCATION_OUTSIDE = "allocation-outside"
+
+# Of images
+IMAGE_KEPT_WHOLE = "image-kept-whole"
+IMAGE_NOT_LINKED = "image-not-linked"
+
+# Of an archive
+ARCHIVE_EMPTY = "archive-empty"
+ARCHIVE_NOT_ONE = "archive-not-one"
+ARCHIVE_TRUNCATED = "archive-truncated"
+ARCHIVE_TOO_NEW = "archive-too-new"
+ARCHIVE_HEADER = "archive-header"
+ARCHIVE_FOOTER = "archive-footer"
+ARCHIVE_TABLE = "archive-table"
+ARCHIVE_LAYOUT = "archive-layout"
+ARCHIVE_LIMIT = "archive-limit"
+ARCHIVE_SECTION_UNKNOWN = "archive-section-unknown"
+ARCHIVE_SECTION_MISSING = "archive-section-missing"
+ARCHIVE_SECTION_SIZE = "archive-section-size"
+ARCHIVE_SECTION_DAMAGED = "archive-section-damaged"
+ARCHIVE_CONTENT = "archive-content"
+ARCHIVE_UNREADABLE = "archive-unreadable"

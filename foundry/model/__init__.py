@@ -1,0 +1,48 @@
+"""What a capture is: frozen dataclasses and numpy tables."""
+
+from __future__ import annotations
+
+from foundry.findings import Finding, Severity
+from foundry.model.capture import Capture, File, Process
+from foundry.model.constants import (
+    HOST_RANGES,
+    NONE,
+    Api,
+    Arena,
+    DeviceFlag,
+    Format,
+    NodeType,
+    Origin,
+    PhaseKind,
+    RangeKind,
+)
+from foundry.model.graphs import Graph, Group
+from foundry.model.kernels import Image, Kernel
+from foundry.model.memory import Contents, Context, Device, Phase, Range
+
+__all__ = [
+    "HOST_RANGES",
+    "NONE",
+    "Api",
+    "Arena",
+    "Capture",
+    "Contents",
+    "Context",
+    "Device",
+    "DeviceFlag",
+    "File",
+    "Finding",
+    "Format",
+    "Graph",
+    "Group",
+    "Image",
+    "Kernel",
+    "NodeType",
+    "Origin",
+    "Phase",
+    "PhaseKind",
+    "Process",
+    "Range",
+    "RangeKind",
+    "Severity",
+]

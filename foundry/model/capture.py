@@ -1,0 +1,78 @@
+"""The roots: a capture of one command, and each process in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from foundry.findings import Finding
+from foundry.model.graphs import Graph, Group
+from foundry.model.kernels import Image, Kernel
+from foundry.model.memory import Contents, Context, Device, Phase, Range
+from foundry.model.tables import ByContent, Bytes, Table, Words
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Process(ByContent):
+    """One process of the command, found again on a restore by its role.
+
+    A graph's nodes stand in bodies. A body is one instance of a group: `bodies[b]` is the group's index, and
+    `children` gives the body of each GRAPH node. Bodies are in pre-order, so that the k-th KERNEL node over all bodies
+    in order owns row k of `launches` and block k of `parameters`; likewise MEMSET, MEMCPY and the two event kinds.
+    `complete` tells whether the spool had an orderly end, `committed` the step of the last commit (NONE = none).
+    """
+
+    role: str
+    executable: str
+    mode: int
+    ranks: dict[str, str]
+    driver_version: int
+    driver_library: str
+    simulated: bool
+    complete: bool
+    committed: int
+    devices: tuple[Device, ...]
+    contexts: tuple[Context, ...]
+    allocations: Table
+    ranges: tuple[Range, ...]
+    contents: tuple[Contents, ...]
+    images: tuple[Image, ...]
+    kernels: tuple[Kernel, ...]
+    attribute_sets: tuple[tuple[tuple[int, bytes], ...], ...]
+    node_reasons: tuple[str, ...]
+    groups: tuple[Group, ...]
+    graphs: tuple[Graph, ...]
+    bodies: Words
+    children: Words
+    launches: Table
+    parameters: Bytes
+    memsets: Table
+    copies: Bytes
+    event_nodes: Words
+    events: tuple[int, ...]
+    phases: tuple[Phase, ...]
+    counters: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file of a JIT cache. `path` is relative, with forward slashes, and stays below the cache's folder."""
+
+    cache: str
+    path: str
+    mode: int
+    blob: int
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """All that an archive holds. `context` is what the session knows: argv, versions, allow-listed environment."""
+
+    processes: tuple[Process, ...]
+    blobs: tuple[bytes, ...]
+    context: dict[str, str] = field(default_factory=dict)
+    files: tuple[File, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    def process(self, role: str) -> Process | None:
+        """Find the process of that role."""
+        return next((process for process in self.processes if process.role == role), None)

@@ -1,0 +1,47 @@
+"""Graphs: a topology that members share, and what each member has of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from foundry.model.tables import ByContent, Table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group(ByContent):
+    """Exact topology: nodes (`tables.NODE`) and edges (`tables.EDGE`). Graphs of one group may share a template."""
+
+    nodes: Table
+    edges: Table
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """An instantiated graph.
+
+    `(set, key)` names it; unlabelled ones have the set "" and a key "#<ordinal>".
+    `body` is the index of its top body in `Process.bodies`; `step` is when it was made; `first_use` its rank by first
+    launch.
+    `references` are the allocations (rows of `Process.allocations`) that its nodes point to.
+    `reason` is empty if a restore can bring it back, else a text that names the first node that stands against it.
+    """
+
+    set: str
+    key: str
+    metadata: str
+    body: int
+    step: int
+    device: int
+    context: int
+    instantiate_flags: int
+    captured: bool
+    first_use: int
+    references: tuple[int, ...]
+    dangling_words: int
+    reason_code: str
+    reason: str
+
+    @property
+    def restorable(self) -> bool:
+        """Whether a restore can bring it back."""
+        return not self.reason_code

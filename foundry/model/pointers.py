@@ -1,0 +1,176 @@
+"""What the words of graph nodes point to. A word is looked at as it stood when its graph was made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from foundry.model.capture import Process
+from foundry.model.constants import NONE, Arena, NodeType
+from foundry.model.memory import Device, Range
+from foundry.model.tables import COPY_SIDES, COPY_SIZE, Table, padded_sizes, starts
+from foundry.model.views import parameter_sizes, rows
+
+POINTER = np.dtype(
+    [
+        ("graph", "<u4"),  # index of Process.graphs
+        ("body", "<u4"),
+        ("node", "<u4"),
+        ("type", "<u4"),  # NodeType
+        ("offset", "<u4"),  # of the word in the parameter block, the memset row or the copy
+        ("target", "<u4"),  # allocation or range
+        ("kind", "u1"),  # Target
+        ("arena", "u1"),  # where the target is an arena's
+        ("word", "<u8"),
+        ("delta", "<u8"),  # word minus the start of the target
+    ]
+)
+"""A word that lies in known memory."""
+
+HOST, DEVICE, ARRAY, UNIFIED = 1, 2, 3, 4
+"""CUmemorytype."""
+
+
+class Target(IntEnum):
+    """What a word lies in."""
+
+    ALLOCATION = 0
+    DANGLING = 1
+    RANGE = 2
+    UNKNOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Words with the place each stands at."""
+
+    word: npt.NDArray[np.uint64]
+    row: npt.NDArray[np.int64]
+    offset: npt.NDArray[np.int64]
+
+
+def find_pointers(process: Process, ranges: Sequence[Range]) -> Table:
+    """List every word of kernel parameters, memset destinations and copies that lies in known memory, in node order.
+
+    `ranges` are those of the process with their host addresses, if the caller still has them. Device addresses of
+    memsets and copies are listed even where nothing is known about them.
+    """
+    found = [
+        _located(process, NodeType.KERNEL, _kernel_words(process, ranges)),
+        _located(process, NodeType.MEMSET, _memset_words(process)),
+        _located(process, NodeType.MEMCPY, _copy_words(process)),
+    ]
+    table = np.concatenate(found)
+    table = table[np.lexsort((table["offset"], table["node"], table["body"]))]
+    bounds = np.searchsorted(table["graph"], np.arange(len(process.graphs) + 1))
+    for index, graph in enumerate(process.graphs):
+        part = table[bounds[index] : bounds[index + 1]]
+        if len(part):
+            _resolve(part, process, ranges, graph.step)
+    known: Table = table[(table["kind"] != Target.UNKNOWN) | (table["type"] != NodeType.KERNEL)]
+    return known
+
+
+def _located(process: Process, kind: NodeType, places: _Places) -> Table:
+    each = [np.flatnonzero(rows(group, kind)) for group in process.groups]
+    picked = [each[int(group)] for group in process.bodies]
+    nodes = np.concatenate(picked) if picked else np.zeros(0, np.int64)
+    bodies = np.repeat(np.arange(len(picked)), [len(part) for part in picked])
+    table = np.zeros(len(places.word), POINTER)
+    table["word"], table["offset"], table["type"] = places.word, places.offset, kind
+    table["node"], table["body"] = nodes[places.row], bodies[places.row]
+    tops = np.array([graph.body for graph in process.graphs], np.int64)
+    table["graph"] = np.searchsorted(tops, table["body"], side="right") - 1
+    return table
+
+
+def in_arenas(words: npt.NDArray[np.uint64], devices: Sequence[Device]) -> npt.NDArray[np.bool_]:
+    """Tell which words lie in an arena of one of the devices."""
+    inside = np.zeros(len(words), np.bool_)
+    for device in devices:
+        inside |= (words - np.uint64(device.base)) < np.uint64(device.arena_size * len(Arena))
+    return inside
+
+
+def _kernel_words(process: Process, ranges: Sequence[Range]) -> _Places:
+    sizes = parameter_sizes(process)
+    firsts = starts(padded_sizes(sizes)) // 8
+    words = process.parameters.view("<u8")
+    mask = in_arenas(words, process.devices)
+    spans = [(item.address, item.address + item.size) for item in ranges if item.address and item.size]
+    if spans:
+        lowest, highest = min(low for low, _ in spans), max(high for _, high in spans)
+        near = np.flatnonzero((words >= np.uint64(lowest)) & (words < np.uint64(highest)))
+        edges = np.array(_merged(spans), np.uint64).reshape(-1)
+        mask[near[np.searchsorted(edges, words[near], side="right") % 2 == 1]] = True
+    at = np.flatnonzero(mask)
+    row = np.searchsorted(firsts, at, side="right") - 1
+    offset = (at - firsts[row]) * 8
+    whole = offset + 8 <= sizes[row]
+    return _Places(words[at[whole]], row[whole], offset[whole])
+
+
+def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Join spans that touch or overlap, so that all edges ascend strictly."""
+    merged: list[tuple[int, int]] = []
+    for low, high in sorted(spans):
+        if merged and low <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], high))
+        else:
+            merged.append((low, high))
+    return merged
+
+
+def _memset_words(process: Process) -> _Places:
+    count = len(process.memsets)
+    return _Places(process.memsets["destination"], np.arange(count), np.zeros(count, np.int64))
+
+
+def _copy_words(process: Process) -> _Places:
+    copies = process.copies.reshape(-1, COPY_SIZE)
+    words, numbers, offsets = [], [], []
+    for side in COPY_SIDES.values():
+        kind = copies[:, side].astype(np.int64)
+        row = np.flatnonzero((kind == DEVICE) | (kind == UNIFIED))
+        words.append(np.ascontiguousarray(copies[row, side + 16 : side + 24]).view("<u8").reshape(-1))
+        numbers.append(row)
+        offsets.append(np.full(len(row), side + 16, np.int64))
+    return _Places(np.concatenate(words), np.concatenate(numbers), np.concatenate(offsets))
+
+
+def live_allocations(process: Process, step: int) -> npt.NDArray[np.int64]:
+    """List the allocations that stood at that step, by address."""
+    table = process.allocations
+    alive = np.flatnonzero((table["born"] < step) & ((table["died"] == NONE) | (table["died"] > step)))
+    return alive[np.argsort(table["address"][alive], kind="stable")]
+
+
+def _resolve(part: Table, process: Process, ranges: Sequence[Range], step: int) -> None:
+    """Fill in the targets of one graph's words."""
+    words = part["word"]
+    part["kind"], part["target"] = Target.UNKNOWN, NONE
+    for device in process.devices:
+        for arena in Arena:
+            low = np.uint64(device.base + arena * device.arena_size)
+            inside = (words - low) < np.uint64(device.arena_size)
+            part["kind"][inside], part["arena"][inside] = Target.DANGLING, arena
+    live = live_allocations(process, step)
+    if len(live):
+        address, taken = process.allocations["address"][live], process.allocations["taken"][live]
+        near = np.maximum(np.searchsorted(address, words, side="right") - 1, 0)
+        delta = words - address[near]
+        hit = (part["kind"] == Target.DANGLING) & (delta < taken[near])
+        part["kind"][hit], part["target"][hit], part["delta"][hit] = Target.ALLOCATION, live[near[hit]], delta[hit]
+    open_words = np.flatnonzero(part["kind"] == Target.UNKNOWN)
+    if not len(open_words):
+        return
+    for index, item in enumerate(ranges):
+        if item.address and item.born <= step < item.died:
+            delta = words[open_words] - np.uint64(item.address)
+            inside = delta < np.uint64(max(item.size, 1))
+            hit = open_words[inside]
+            part["kind"][hit], part["target"][hit], part["delta"][hit] = Target.RANGE, index, delta[inside]

@@ -1,0 +1,27 @@
+"""From a spool to a capture: a pure function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from foundry.findings import Finding
+    from foundry.model import Capture
+
+__all__ = ["pack"]
+
+
+def pack(
+    spool_folder: Path, *, context: Mapping[str, str] | None = None, all_kernels: bool = False
+) -> tuple[Capture, list[Finding]]:
+    """Turn the spool folder of a session (one folder for each process) into a capture and what there is to tell of it.
+
+    `context` is what the session knows: argv, versions, allow-listed environment. `all_kernels` keeps every image that
+    the program loaded instead of those that its graphs use. Raises SpoolError if there is no spool, or one of another
+    build.
+    """
+    from foundry.pack.session import pack_session
+
+    return pack_session(spool_folder, dict(context or {}), all_kernels)

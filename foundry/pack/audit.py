@@ -1,0 +1,103 @@
+"""Which graphs a restore can bring back, which allocations they need, and what stands against the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from foundry.findings import (
+    DANGLING_POINTER,
+    DANGLING_WORD,
+    FOREIGN_MEMORY,
+    SCRATCH_MEMORY,
+    Finding,
+    Severity,
+)
+from foundry.model import NONE, Arena, Graph, NodeType, Process, Range, RangeKind
+from foundry.model.pointers import Target, find_pointers
+from foundry.model.tables import Table
+
+_RANGE_NAMES: dict[int, str] = {
+    RangeKind.PINNED: "pinned host memory",
+    RangeKind.REGISTERED: "registered host memory",
+    RangeKind.MANAGED: "managed memory",
+    RangeKind.MAPPED: "memory that the program mapped itself",
+    RangeKind.POOL: "memory of the program's own pool",
+    RangeKind.PEER: "memory of another process",
+    RangeKind.GLOBAL: "a module's global",
+    RangeKind.OUTSIDE: "device memory outside the reserved range",
+}
+
+
+def audit(process: Process, ranges: Sequence[Range], findings: list[Finding]) -> tuple[Graph, ...]:
+    """Give the process's graphs with their references, and with the reason where a pointer stands against a restore.
+
+    `ranges` are those of the process with their host addresses. A graph that already has a reason keeps it.
+    """
+    pointers = find_pointers(process, ranges)
+    bounds = np.searchsorted(pointers["graph"], np.arange(len(process.graphs) + 1))
+    audited = []
+    for index, graph in enumerate(process.graphs):
+        part = pointers[bounds[index] : bounds[index + 1]]
+        graph = _with_pointers(process, graph, part, ranges)
+        where = f"{process.role}, graph {graph_name(graph)}"
+        if graph.dangling_words:
+            text = f"{graph.dangling_words} parameter words lie in an arena, but in no allocation that stood"
+            findings.append(Finding(DANGLING_WORD, Severity.NOTE, text, where))
+        if not graph.restorable:
+            findings.append(Finding(graph.reason_code, Severity.WARN, f"not restorable: {graph.reason}", where))
+        audited.append(graph)
+    return tuple(audited)
+
+
+def graph_name(graph: Graph) -> str:
+    """Name a graph for messages."""
+    return f"`{graph.set}` `{graph.key}`" if graph.set else f"`{graph.key}`"
+
+
+def _with_pointers(process: Process, graph: Graph, part: Table, ranges: Sequence[Range]) -> Graph:
+    kernel = part["type"] == NodeType.KERNEL
+    dangling = part["kind"] == Target.DANGLING
+    scratch = (part["kind"] == Target.ALLOCATION) & (part["arena"] == Arena.SCRATCH)
+    bad = scratch | (part["kind"] == Target.RANGE) | (part["kind"] == Target.UNKNOWN) | (dangling & ~kernel)
+    held = part["target"][(part["kind"] == Target.ALLOCATION) & (part["arena"] != Arena.SCRATCH)]
+    graph = replace(
+        graph,
+        references=tuple(np.unique(held).tolist()),
+        dangling_words=int((dangling & kernel).sum()),
+    )
+    first = np.flatnonzero(bad)
+    if len(first) and graph.restorable:
+        code, what = _reason(process, part, int(first[0]), ranges)
+        place = _place(process, graph, part, int(first[0]))
+        more = f" (and {len(first) - 1} more)" if len(first) > 1 else ""
+        return replace(graph, reason_code=code, reason=f"{place} points to {what}{more}")
+    return graph
+
+
+def _reason(process: Process, part: Table, row: int, ranges: Sequence[Range]) -> tuple[str, str]:
+    kind = int(part["kind"][row])
+    if kind == Target.ALLOCATION:
+        target = process.allocations[int(part["target"][row])]
+        return SCRATCH_MEMORY, f"scratch memory (allocation {int(target['ordinal'])} of {int(target['size'])} bytes)"
+    if kind == Target.DANGLING:
+        return DANGLING_POINTER, "memory that was freed, or never allocated"
+    if kind == Target.RANGE:
+        item = ranges[int(part["target"][row])]
+        name = f" `{item.name}`" if item.name else ""
+        return FOREIGN_MEMORY, _RANGE_NAMES.get(item.kind, "memory of an unknown kind") + name
+    return FOREIGN_MEMORY, "memory that was not seen to be allocated"
+
+
+def _place(process: Process, graph: Graph, part: Table, row: int) -> str:
+    node, body, offset = int(part["node"][row]), int(part["body"][row]), int(part["offset"][row])
+    inner = f" of child graph {body - graph.body}" if body != graph.body else ""
+    kind = int(part["type"][row])
+    if kind == NodeType.KERNEL:
+        number = int(process.groups[int(process.bodies[body])].nodes["kernel"][node])
+        name = process.kernels[number].name if number != NONE else "unknown kernel"
+        return f"node {node}{inner}, `{name}`, parameter byte {offset}"
+    what = "memset" if kind == NodeType.MEMSET else "source of copy" if offset < 100 else "destination of copy"
+    return f"node {node}{inner}, {what},"

@@ -1,0 +1,120 @@
+"""What was written is read back, whatever it is."""
+
+from __future__ import annotations
+
+import random
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from foundry import archive
+from foundry.archive import layout
+from foundry.archive.writer import ArchiveStream, blob_cuts
+from foundry.findings import Finding, Severity
+from foundry.model import Capture, File
+from helpers.varied import varied_capture
+
+
+def stored(capture: Capture, folder: Path) -> tuple[str, Capture]:
+    path = folder / "x.fdry"
+    identity = archive.write(capture, path, force=True)
+    return identity, archive.read(path)
+
+
+@given(rng=st.randoms(use_true_random=False))
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+def test_every_capture_comes_back(rng: random.Random, tmp_path_factory: pytest.TempPathFactory) -> None:
+    capture = varied_capture(rng)
+    assert stored(capture, tmp_path_factory.getbasetemp())[1] == capture
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+
+
+@given(
+    context=st.dictionaries(texts, texts, max_size=4),
+    blobs=st.lists(st.binary(max_size=60), max_size=5),
+    found=st.lists(st.builds(Finding, texts, st.sampled_from(Severity), texts, texts), max_size=3),
+)
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+def test_texts_blobs_and_findings_come_back(
+    context: dict[str, str], blobs: list[bytes], found: list[Finding], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    files = tuple(File("triton", f"{index}", 0o644, index) for index in range(len(blobs)))
+    capture = Capture((), tuple(blobs), context, files, tuple(found))
+    assert stored(capture, tmp_path_factory.getbasetemp())[1] == capture
+
+
+def test_a_lone_surrogate_in_an_argument_comes_back(tmp_path: Path) -> None:
+    capture = Capture((), (), {"argv": "caf\udce9"})
+    assert stored(capture, tmp_path)[1] == capture
+
+
+def test_equal_captures_have_equal_ids_and_bytes(tmp_path: Path) -> None:
+    first, second = (varied_capture(random.Random(5)) for _ in range(2))
+    assert b"".join(ArchiveStream(first)) == b"".join(ArchiveStream(second))
+    assert stored(first, tmp_path)[0] != stored(varied_capture(random.Random(6)), tmp_path)[0]
+
+
+def test_the_id_does_not_depend_on_compression(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    capture = replace(varied_capture(random.Random(5)), blobs=(b"a" * 5000,), files=(), processes=())
+    first = stored(capture, tmp_path)[0]
+    monkeypatch.setattr("foundry.archive.writer._TEXT_LEVEL", 1)
+    monkeypatch.setattr("foundry.archive.writer._BLOB_LEVEL", 1)
+    assert stored(capture, tmp_path)[0] == first
+
+
+def test_blobs_are_cut_at_fixed_places() -> None:
+    cut = layout.BLOB_CUT
+    blobs = (b"a" * 10, b"b" * (2 * cut), b"", b"c" * (cut - 10), b"d")
+    parts = list(blob_cuts(blobs))
+    assert [len(part) for part in parts] == [cut, cut, cut, 1]
+    assert b"".join(parts) == b"".join(blobs)
+    assert list(blob_cuts(())) == []
+
+
+def test_blobs_over_several_sections_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout, "BLOB_CUT", 100)
+    capture = Capture((), (b"x" * 250, b"", b"y" * 70, bytes(range(80))))
+    assert stored(capture, tmp_path)[1] == capture
+    assert sum(section.kind == "blobs" for section in archive.summary(tmp_path / "x.fdry").sections) == 4
+
+
+def test_only_the_owner_may_read_it(tmp_path: Path) -> None:
+    stored(Capture((), ()), tmp_path)
+    assert stat.S_IMODE((tmp_path / "x.fdry").stat().st_mode) == 0o600
+
+
+def test_the_summary_tells_what_the_capture_holds(tmp_path: Path) -> None:
+    capture = varied_capture(random.Random(3))
+    identity, _ = stored(capture, tmp_path)
+    brief = archive.summary(tmp_path / "x.fdry")
+    assert brief.capture_id == identity
+    assert (brief.major, brief.minor) == (layout.MAJOR, layout.MINOR)
+    assert brief.file_size == (tmp_path / "x.fdry").stat().st_size
+    assert [process.role for process in brief.processes] == [process.role for process in capture.processes]
+    assert brief.graphs == sum(len(process.graphs) for process in capture.processes)
+    assert sum(brief.findings.values()) == len(capture.findings)
+    assert brief.context == capture.context
+
+
+def test_the_summary_costs_neither_numpy_nor_the_model(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    stored(varied_capture(random.Random(3)), tmp_path)
+    code = (
+        "import sys, pathlib, foundry.archive as a; a.summary(pathlib.Path(sys.argv[1]));"
+        "sys.exit(any(name in sys.modules for name in ('numpy', 'foundry.model')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(tmp_path / "x.fdry")], check=False).returncode == 0
+
+
+def test_an_unsound_capture_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="not safe"):
+        archive.write(Capture((), (b"",), files=(File("triton", "../x", 0o600, 0),)), tmp_path / "x.fdry")
+    assert list(tmp_path.iterdir()) == []
