@@ -17,6 +17,12 @@ SIMULATOR_GPU = "FOUNDRY_SIM_GPU"
 SIMULATOR_MEMORY = "FOUNDRY_SIM_MEMORY"
 SIMULATOR_MASK = "FOUNDRY_SIM_MASK"
 
+LIBRARY_DIRECTORY = "FOUNDRY_LIBRARY_DIR"
+"""Where the native libraries are, for a development build; else beside the package."""
+
+OF_A_SESSION = (MODE, SPOOL, IMAGE, QUIET, STATUS)
+"""What a hooked process is told; never passed on to a command that runs without the hook."""
+
 RANK_VARIABLES = ("RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
 """Whose value names a process's role, first match wins."""
 

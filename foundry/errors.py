@@ -38,7 +38,7 @@ class CommandNotFoundError(FoundryError):
 
 
 class ArchiveError(FoundryError):
-    """An archive cannot be read: damaged, truncated, or not an archive. `code` is a finding code of format_spec/registry.md."""
+    """An archive cannot be read: damaged, truncated, or none. `code` is a finding code of format_spec/registry.md."""
 
     exit_code = 1
 
@@ -69,12 +69,44 @@ class MismatchError(FoundryError):
         self.code = code
 
 
+class ArchiveExistsError(FoundryError):
+    """A file stands at the target and was not to be replaced."""
+
+
 class NoHookedProcessError(FoundryError):
     """The command ended and no process of it used CUDA under the hook, so there is nothing to store."""
 
 
 class DiskFullError(FoundryError):
-    """Writing needs more bytes than the file system has. The message names the bytes; what stood at the target still stands."""
+    """Writing needs more bytes than there are. The message names them; what stood at the target still stands."""
+
+
+class NotReadyError(FoundryError):
+    """The command did not get ready within the time that it was given."""
+
+
+class NativeLibraryError(FoundryError):
+    """The hook or the simulator is not where the installation should have put it."""
+
+
+class StoreError(FoundryError):
+    """There is no folder for archives that is safe to use: none can be written, or others could change it."""
+
+
+class CommandFailedError(FoundryError):
+    """The command itself ended with a failure; there is more to say than its exit status does."""
+
+    def __init__(self, message: str, *, exit_code: int, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.exit_code = exit_code
+
+
+class AbandonedError(FoundryError):
+    """A signal ended what Foundry itself was doing after the command had ended."""
+
+    def __init__(self, message: str, *, signal_number: int) -> None:
+        super().__init__(message)
+        self.exit_code = 128 + signal_number
 
 
 class SpoolError(FoundryError):

@@ -1,0 +1,94 @@
+"""`foundry capture`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from foundry.errors import UsageError
+
+from ..context import Context
+from ..options import RUN_CODES, JsonLine, Quiet, Simulated
+
+NAME = "capture"
+SHORT = "Run CMD and archive its CUDA graphs and kernels."
+EXIT_CODES = ("0    the command ended well and its archive is written", *RUN_CODES)
+USAGE = "[OPTIONS] -- CMD..."
+
+
+def command(
+    context: typer.Context,
+    output: Annotated[
+        Optional[Path],  # noqa: UP045 - see options.py
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write here instead of into the store.", show_default=False
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Replace a file that stands there.")] = False,
+    ready: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            metavar="URL", help="The command is ready once this address answers with 2xx.", show_default=False
+        ),
+    ] = None,
+    ready_log: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            metavar="REGEX",
+            help="The command is ready once it prints a line in which this is found.",
+            show_default=False,
+        ),
+    ] = None,
+    ready_timeout: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option(metavar="S", help="Wait no longer than this for it to be ready.", min=0, show_default=False),
+    ] = None,
+    stop_when_ready: Annotated[
+        bool, typer.Option("--stop-when-ready", help="End the command once it is ready and the archive is written.")
+    ] = False,
+    simulated: Simulated = False,
+    all_kernels: Annotated[
+        bool, typer.Option("--all-kernels", help="Keep every kernel image that was loaded, not only those of graphs.")
+    ] = False,
+    quiet: Quiet = False,
+    json_line: JsonLine = False,
+) -> int:
+    """Run CMD and write its CUDA graphs and kernels to an archive.
+
+    Without -o the archive goes into the store, where `foundry restore -- CMD` finds it again.
+
+    A server runs for ever: the archive is written while it serves, once it is ready (--ready, --ready-log, or the
+    program says so itself), and again at its end if there is more. Ctrl-C reaches the command and is waited for.
+    """
+    from foundry.session import capture
+
+    from ..version import version
+
+    session: Context = context.obj
+    session.quiet = quiet
+    if session.command is None:
+        raise UsageError("no command: put it after `--`", hint="`foundry capture -- python serve.py`")
+    request = capture.Request(
+        command=session.command,
+        output=output,
+        force=force,
+        ready_url=ready,
+        ready_log=ready_log,
+        ready_timeout=ready_timeout,
+        stop_when_ready=stop_when_ready,
+        simulated=simulated,
+        all_kernels=all_kernels,
+        quiet=quiet,
+    )
+    outcome = capture.run(request, session.environment, session, version=version())
+    if json_line:
+        sys.stderr.write(json.dumps(outcome.as_dict()) + "\n")
+        return outcome.exit_code
+    if outcome.problem:
+        outcome.problem.exit_code = outcome.exit_code
+        raise outcome.problem
+    return outcome.exit_code

@@ -1,0 +1,80 @@
+"""`foundry restore`."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from foundry.errors import UsageError
+from foundry.session import restore
+
+from .. import restoring
+from ..context import Context
+from ..options import RUN_CODES, JsonLine, OptionalArchive, Quiet, Simulated
+
+NAME = "restore"
+SHORT = "Run CMD with the graphs and kernels of an archive."
+EXIT_CODES = (
+    "0    the command ended well",
+    *RUN_CODES,
+    "with --on-mismatch fail also",
+    "1    there is no such archive, or it cannot be read",
+    "4    the archive was written by a newer foundry",
+    "5    the archive must not be used here: other GPU model, driver or command",
+)
+USAGE = "[OPTIONS] [ARCHIVE] -- CMD..."
+
+
+class OnMismatch(str, Enum):
+    """What to do when the archive cannot be used."""
+
+    fallback = restoring.FALLBACK
+    fail = restoring.FAIL
+
+
+def command(
+    context: typer.Context,
+    archive: OptionalArchive = None,
+    on_mismatch: Annotated[
+        OnMismatch,
+        typer.Option(
+            help="If the archive cannot be used: start the command without it, or fail.",
+            case_sensitive=False,
+        ),
+    ] = OnMismatch.fallback,
+    report: Annotated[
+        Optional[Path],  # noqa: UP045 - see options.py
+        typer.Option(
+            metavar="FILE",
+            help="Write what was restored, given up and skipped as JSON: when the command is ready, and at its end.",
+            show_default=False,
+        ),
+    ] = None,
+    simulated: Simulated = False,
+    quiet: Quiet = False,
+    json_line: JsonLine = False,
+) -> int:
+    """Run CMD and give it back the CUDA graphs and kernels of an archive.
+
+    Without ARCHIVE the store is asked for the one of this command, as `foundry capture -- CMD` left it. What cannot be
+    proven equal is given up before it is used, and the command's own capture runs instead.
+
+    foundry becomes the command, unless --report, --json or --on-mismatch fail leave it something to do: then it stays
+    its parent, and starts it again with address randomisation off should the address range be taken.
+    """
+    session: Context = context.obj
+    if session.command is None:
+        raise UsageError("no command: put it after `--`", hint="`foundry restore -- python serve.py`")
+    request = restore.Request(
+        command=session.command,
+        archive=archive,
+        fail=on_mismatch is OnMismatch.fail,
+        report=report,
+        report_line=json_line,
+        simulated=simulated,
+        quiet=quiet,
+    )
+    return restoring.run(session, request)

@@ -1,0 +1,92 @@
+"""The entry point: takes the command after `--` apart from our own arguments, prints errors, and makes exit codes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any, NoReturn
+
+from foundry.errors import FoundryError
+
+RUNNERS = ("capture", "restore")
+USAGE_CODE = 2
+FAILURE_CODE = 125
+
+
+def split(arguments: list[str]) -> tuple[list[str], list[str] | None]:
+    """Our own arguments, and the command that stands after the first `--`, None if there is no `--`."""
+    if arguments[:1] and arguments[0] in RUNNERS and "--" in arguments:
+        at = arguments.index("--")
+        return arguments[:at], arguments[at + 1 :]
+    return arguments, None
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run `foundry` and exit."""
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: list[str]) -> int:
+    """Run `foundry` and return its exit status."""
+    from .context import Context
+
+    ours, command = split(arguments)
+    context = Context(command, dict(os.environ))
+    try:
+        if ours[:1] == ["restore"] and (result := _restore_at_once(context, ours)) is not None:
+            return result
+        from .application import application
+
+        result = application()(ours or ["--help"], obj=context, prog_name="foundry", standalone_mode=False)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except FoundryError as error:
+        report(str(error), error.hint)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; without this Python complains once more when it closes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    except Exception as error:
+        if hasattr(error, "format_message") and hasattr(error, "exit_code"):
+            return _usage(error, ours, command)
+        if os.environ.get("FOUNDRY_TRACEBACK"):
+            raise
+        report(
+            f"{type(error).__name__}: {error}",
+            "this is a fault of foundry; `FOUNDRY_TRACEBACK=1` shows where, please report it",
+        )
+        return FAILURE_CODE
+
+
+def _restore_at_once(context: Any, ours: list[str]) -> int | None:
+    """Restore without typer, which takes longer to import than all the rest. None if the arguments need it."""
+    from . import restoring
+
+    request = restoring.request_of(ours, context.command)
+    return restoring.run(context, request) if request else None
+
+
+def _usage(error: Any, ours: list[str], command: list[str] | None) -> int:
+    """Say what is wrong with the command line."""
+    message: str = error.format_message()
+    if command is None and ours[0] in RUNNERS:
+        hint = f"put the command after `--`: `foundry {ours[0]} -- python serve.py`"
+    else:
+        path = getattr(getattr(error, "ctx", None), "command_path", "foundry")
+        hint = f"`{path} --help` shows what there is"
+    report(message[:1].lower() + message[1:].rstrip("."), hint)
+    return USAGE_CODE
+
+
+def report(message: str, hint: str | None = None) -> None:
+    """Print an error."""
+    try:
+        sys.stdout.flush()
+        sys.stderr.write(f"foundry: error: {message}\n" + (f"\nhint: {hint}\n" if hint else ""))
+        sys.stderr.flush()
+    except OSError:
+        pass  # nobody reads it; the exit status says it too

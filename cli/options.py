@@ -1,0 +1,48 @@
+"""Options that several commands have, declared once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+Simulated = Annotated[
+    bool, typer.Option("--sim", help="Run on the simulated GPU that comes with foundry; every report says so.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but warnings and errors.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
+JsonLine = Annotated[
+    bool,
+    typer.Option(
+        "--json",
+        help="Print the report as one line of JSON, the last line on standard error: standard output is the command's.",
+    ),
+]
+Archive = Annotated[Path, typer.Argument(metavar="ARCHIVE", help="An archive file.", show_default=False)]
+OptionalArchive = Annotated[
+    Optional[Path],  # noqa: UP045 - typer evaluates it, and Python 3.10's typer knows this form in all its versions
+    typer.Argument(
+        metavar="ARCHIVE", help="An archive file. Left out, the store is asked for this command's.", show_default=False
+    ),
+]
+
+
+def exit_codes(*lines: str) -> str:
+    """Lay out the list of exit codes that a command's help ends with."""
+    return "Exit codes:\n\n\b\n" + "\n".join(f"  {line}" for line in lines)
+
+
+RUN_CODES = (
+    "2    the command line does not say what to do",
+    "125  foundry itself failed",
+    "126  the command cannot be executed, or cannot be hooked",
+    "127  the command was not found",
+    "any other is the command's own; 128+N if signal N ended it",
+)
+READ_CODES = (
+    "0  done",
+    "1  the archive cannot be read: not there, damaged, or not an archive",
+    "2  the command line does not say what to do",
+    "4  the archive was written by a newer foundry",
+)

@@ -1,0 +1,79 @@
+"""Tables and JSON for people and machines, on standard output."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from foundry.compat.gate import ARGUMENTS
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+WIDTH_WHEN_PIPED = 200
+
+
+def print_json(value: object) -> None:
+    """Print a value as indented JSON."""
+    sys.stdout.write(json.dumps(value, indent=2) + "\n")
+
+
+def print_table(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table; a column is its heading and its side, `left` or `right`."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD if _console().is_terminal else None, pad_edge=False, header_style="bold")
+    for heading, side in columns:
+        table.add_column(heading, justify="right" if side == "right" else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    print_rich(table)
+
+
+def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
+    """Print names and values in two columns."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in pairs:
+        table.add_row(Text(name, style="bold"), Text(value))
+    print_rich(table)
+
+
+def print_rich(table: Table) -> None:
+    """Print without spaces at the ends of lines."""
+    console = _console()
+    with console.capture() as captured:
+        console.print(table)
+    sys.stdout.write("\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n")
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH_WHEN_PIPED
+    return Console(file=sys.stdout, width=width, highlight=False, soft_wrap=False)
+
+
+def command_line(context: dict[str, str]) -> str:
+    """Write the captured command as one would type it."""
+    try:
+        words = json.loads(context.get(ARGUMENTS, "[]"))
+        return shlex.join(str(word) for word in words)
+    except (ValueError, TypeError):
+        return ""
+
+
+def driver_version(number: int) -> str:
+    """Write a CUDA version number as people write it."""
+    return f"{number // 1000}.{number % 1000 // 10}" if number else "unknown"

@@ -1,0 +1,1 @@
+"""May this archive be used here: what can be known without a driver."""

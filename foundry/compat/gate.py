@@ -1,0 +1,102 @@
+"""Decides before anything is loaded whether an archive may be used here. The hook decides the rest at cuInit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from foundry import env
+from foundry.errors import MismatchError
+
+GPU_MODEL = "mismatch-gpu-model"
+SIMULATED = "mismatch-simulated"
+NO_GRAPHS = "mismatch-no-graphs"
+
+ARGUMENTS = "argv"
+"""Key of an archive's context: the masked argument vector, as JSON."""
+VARIABLE = "env."
+"""Prefix of a context key that holds an allow-listed variable."""
+
+
+class Device(Protocol):
+    """What the gate must know of a GPU."""
+
+    @property
+    def name(self) -> str:
+        """The model."""
+
+
+class Process(Protocol):
+    """What the gate must know of a process."""
+
+    @property
+    def simulated(self) -> bool:
+        """Whether it ran on the simulator."""
+
+    @property
+    def devices(self) -> Sequence[Device]:
+        """Its GPUs."""
+
+
+class Archive(Protocol):
+    """What the gate must know of an archive."""
+
+    @property
+    def context(self) -> Mapping[str, str]:
+        """What the session knew."""
+
+    @property
+    def processes(self) -> Sequence[Process]:
+        """Its processes."""
+
+
+def require_usable(archive: Archive, models: Sequence[str], *, simulated: bool) -> None:
+    """Raise MismatchError if the archive comes from another GPU model, or from the simulator where this is none.
+
+    `models` are the GPUs that the command will see; empty if they are not known.
+    """
+    of_simulator = any(process.simulated for process in archive.processes)
+    if of_simulator and not simulated:
+        raise MismatchError(
+            "the archive was captured on the simulator, and this restore is not simulated",
+            code=SIMULATED,
+            hint="add `--sim`, or capture on this machine's GPU",
+        )
+    if simulated and not of_simulator:
+        raise MismatchError(
+            "the archive was captured on a real GPU, and this restore is simulated",
+            code=SIMULATED,
+            hint="leave out `--sim`, or capture with `--sim`",
+        )
+    captured = sorted({device.name for process in archive.processes for device in process.devices})
+    if captured and models and not set(captured) & set(models):
+        raise MismatchError(
+            f"the archive was captured on {_quoted(captured)}, and this machine has {_quoted(sorted(set(models)))}",
+            code=GPU_MODEL,
+            hint="capture on this GPU model: `foundry capture -- CMD`",
+        )
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def differences(archive: Archive, arguments: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """Name what is not as it was at the capture, and may be why graphs are given up. `arguments` are masked."""
+    notes = []
+    try:
+        captured = [str(word) for word in json.loads(archive.context.get(ARGUMENTS, "null") or "null") or ()]
+    except (ValueError, TypeError):
+        captured = []
+    if captured and captured[1:] != list(arguments[1:]):
+        notes.append(f"captured with other arguments: `{' '.join(captured)}`")
+    for name in env.ALLOWED_VARIABLES:
+        before, now = archive.context.get(VARIABLE + name), environment.get(name)
+        if captured and before != now:
+            notes.append(f"{name} is {_value(now)}, at the capture it was {_value(before)}")
+    return notes
+
+
+def _value(value: str | None) -> str:
+    return "not set" if value is None else f"`{value}`"

@@ -1,0 +1,1 @@
+"""Starting a command under the hook: environment, process groups, signals, exit codes."""

@@ -1,0 +1,103 @@
+"""The environment of a command: hooked for a capture, hooked for a restore, or plain."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from foundry import env, native
+from foundry.errors import NativeLibraryError
+
+_SEPARATORS = re.compile(r"[\s:]")
+"""What ends a name in LD_PRELOAD. There is no way to escape it."""
+
+
+def for_capture(base: Mapping[str, str], *, spool: Path, status: Path, quiet: bool, simulated: bool) -> dict[str, str]:
+    """Make the environment under which the hook records."""
+    result = _hooked(base, simulated)
+    result.update({env.MODE: "capture", env.SPOOL: str(spool), env.STATUS: str(status)})
+    if quiet:
+        result[env.QUIET] = "1"
+    return result
+
+
+def for_restore(
+    base: Mapping[str, str], *, spool: Path, status: Path, image: Path, quiet: bool, simulated: bool
+) -> dict[str, str]:
+    """Make the environment under which the hook answers from the image folder."""
+    result = _hooked(base, simulated)
+    result.update({env.MODE: "restore", env.SPOOL: str(spool), env.STATUS: str(status), env.IMAGE: str(image)})
+    if quiet:
+        result[env.QUIET] = "1"
+    return result
+
+
+def plain(base: Mapping[str, str], *, simulated: bool = False) -> dict[str, str]:
+    """Make the environment without the hook, also where this process itself was started under one."""
+    result = {name: value for name, value in base.items() if name not in env.OF_A_SESSION}
+    others = _preloaded_by_others(base)
+    result.pop(env.PRELOAD, None)
+    if others:
+        result[env.PRELOAD] = ":".join(others)
+    if simulated:
+        _put_simulator_first(result)
+    return result
+
+
+def _hooked(base: Mapping[str, str], simulated: bool) -> dict[str, str]:
+    result = plain(base, simulated=simulated)
+    hook = loadable(native.hook_library())
+    result[env.PRELOAD] = ":".join([hook, *_preloaded_by_others(base)])
+    return result
+
+
+def _preloaded_by_others(base: Mapping[str, str]) -> list[str]:
+    entries = [entry for entry in _SEPARATORS.split(base.get(env.PRELOAD, "")) if entry]
+    return [entry for entry in entries if Path(entry).name != native.HOOK_NAME]
+
+
+def _put_simulator_first(environment: dict[str, str]) -> None:
+    folder = loadable(native.simulator_directory())
+    others = [entry for entry in environment.get(env.LIBRARY_PATH, "").split(":") if entry and entry != folder]
+    environment[env.LIBRARY_PATH] = ":".join([folder, *others])
+
+
+def loadable(path: Path) -> str:
+    """Name this file or folder so that the loader can read it in a list: itself, or a link in a private folder."""
+    if not _SEPARATORS.search(str(path)):
+        return str(path)
+    for parent in (tempfile.gettempdir(), "/tmp", "/dev/shm"):
+        folder = Path(parent) / f"foundry-links-{os.getuid()}"
+        if not _SEPARATORS.search(str(folder)) and _private(folder):
+            return str(_link(folder, path))
+    raise NativeLibraryError(
+        f"`{path}` holds a space or a colon, which ends a name in the loader's lists, and no link to it could be made",
+        hint="install foundry under a path without spaces, or set `TMPDIR`",
+    )
+
+
+def _private(folder: Path) -> bool:
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
+
+
+def _link(folder: Path, target: Path) -> Path:
+    import hashlib
+
+    digest = hashlib.sha256(os.fsencode(target)).hexdigest()[:16]
+    link = folder / digest / target.name
+    link.parent.mkdir(mode=0o700, exist_ok=True)
+    if not (link.is_symlink() and link.readlink() == target):
+        temporary = link.with_name(f"{link.name}.{os.getpid()}")
+        temporary.unlink(missing_ok=True)
+        temporary.symlink_to(target)
+        temporary.replace(link)
+    return link

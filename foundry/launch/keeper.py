@@ -1,0 +1,78 @@
+"""A small process that cleans up should Foundry be killed: no process of the command and no session folder stays.
+
+It holds the reading end of a pipe. An orderly end says so through it; when it closes without a word, Foundry is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+from pathlib import Path
+from typing import NoReturn
+
+from foundry import env
+from foundry.launch import descendants, linux
+
+_DONE = b"done"
+
+
+class Keeper:
+    """The keeper of one session. Start it while this process has one thread."""
+
+    def __init__(self, folder: Path) -> None:
+        read, self._pipe = os.pipe()
+        self.process = os.fork()
+        if self.process == 0:
+            os.close(self._pipe)
+            _keep(read, folder)
+        os.close(read)
+
+    def watch(self, group: int) -> None:
+        """Tell which process group the command runs in."""
+        os.write(self._pipe, f"{group}\n".encode())
+
+    def dismiss(self) -> None:
+        """End the keeper; nothing is left for it to do."""
+        with contextlib.suppress(OSError):
+            os.write(self._pipe, _DONE)
+        os.close(self._pipe)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.process, 0)
+
+
+def _keep(read: int, folder: Path) -> NoReturn:
+    """Live the keeper's whole life; never returns into the caller's code."""
+    try:
+        os.setsid()
+        linux.name_process("foundry-keeper")
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP):
+            signal.signal(number, signal.SIG_IGN)
+        _close_all_but(read)
+        said = b""
+        while part := os.read(read, 64):
+            said += part
+        if not said.endswith(_DONE):
+            group = int(said.split()[-1]) if said.split() else 0
+            _clean_up(group, folder)
+    finally:
+        os._exit(0)
+
+
+def _clean_up(group: int, folder: Path) -> None:
+    marker = f"{env.SPOOL}={folder / 'spool'}"
+    descendants.end(lambda: descendants.of_session(marker, group))
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _close_all_but(kept: int) -> None:
+    """Close what would keep a reader of our output waiting for as long as this process lives."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(nothing, standard)
+    for entry in list(Path("/proc/self/fd").iterdir()):
+        file = int(entry.name)
+        if file > 2 and file != kept:
+            with contextlib.suppress(OSError):
+                os.close(file)

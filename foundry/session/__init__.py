@@ -1,0 +1,1 @@
+"""A capture or a restore from start to end."""

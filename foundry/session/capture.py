@@ -1,0 +1,292 @@
+"""`foundry capture` from start to end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from foundry.compat import gpu, peer
+from foundry.errors import (
+    AbandonedError,
+    ArchiveExistsError,
+    CommandFailedError,
+    FoundryError,
+    NoHookedProcessError,
+    NotReadyError,
+)
+from foundry.launch import environment as launch_environment
+from foundry.launch import executable as executables
+from foundry.launch.supervisor import Ended, Supervisor
+from foundry.session import context, product
+from foundry.session.listener import Listener
+from foundry.session.product import Product
+from foundry.session.ready import CommitWatch, LogWatch, UrlWatch, Watch
+from foundry.session.status import Status
+from foundry.session.workspace import Workspace
+from foundry.store import key, location
+
+TICK_SECONDS = 0.1
+STOP_SECONDS = 30.0
+"""How long a command may take to end after it was asked to, before it is killed."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for. `output` None means the store."""
+
+    command: Sequence[str]
+    output: Path | None = None
+    force: bool = False
+    ready_url: str | None = None
+    ready_log: str | None = None
+    ready_timeout: float | None = None
+    stop_when_ready: bool = False
+    simulated: bool = False
+    all_kernels: bool = False
+    quiet: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How it went. The exit status is the command's unless Foundry failed; `problem` says what there is to tell."""
+
+    exit_code: int
+    ended: Ended
+    product: Product | None
+    seconds: float
+    problem: FoundryError | None
+
+    def as_dict(self) -> dict[str, object]:
+        """For machines."""
+        result: dict[str, object] = {
+            "exit_code": self.exit_code,
+            "command_exit_code": self.ended.code,
+            "seconds": round(self.seconds, 3),
+            "error": str(self.problem) if self.problem else None,
+        }
+        result.update(self.product.as_dict() if self.product else {"archive": None})
+        return result
+
+
+def run(request: Request, environment: Mapping[str, str], listener: Listener, *, version: str) -> Outcome:
+    """Run the command under the hook and write its archive. Raises FoundryError if the command was not started."""
+    if warning := peer.warning(peer.quick()):
+        listener.warn(warning)
+    found = executables.find(request.command, environment)
+    executables.require_hookable(found, environment)
+    target, replace = _target(request, found, environment, listener)
+    with Workspace() as workspace:
+        capture = _Capture(request, workspace, target, replace, listener)
+        capture.context = context.of_command(request.command, environment, version=version)
+        hooked = launch_environment.for_capture(
+            environment,
+            spool=workspace.spool,
+            status=workspace.status,
+            quiet=True,
+            simulated=request.simulated,
+        )
+        started = time.monotonic()
+        with Supervisor(workspace.folder) as supervisor:
+            on_line = capture.log_watch.look_at if capture.log_watch else None
+            ended = supervisor.run(found, hooked, tick=capture.tick, on_line=on_line)
+        return capture.finish(ended, time.monotonic() - started)
+
+
+def _target(
+    request: Request, found: executables.Executable, environment: Mapping[str, str], listener: Listener
+) -> tuple[Path, bool]:
+    """Decide where the archive goes, and whether it may replace what stands there. Fail now, not after the run."""
+    if request.output is None:
+        place = location.find(environment)
+        if place.note:
+            listener.warn(place.note)
+        name = key.command_key(
+            found.path,
+            request.command,
+            folder=key.working_folder(),
+            gpus=gpu.expected_models(environment, simulated=request.simulated),
+            environment=environment,
+            salt=place.salt(),
+        ).name
+        return place.writable / name, True
+    target = request.output.absolute()
+    if target.is_dir():
+        raise ArchiveExistsError(f"`{target}` is a folder", hint="name a file: `-o FILE`")
+    if target.exists() and not request.force:
+        raise ArchiveExistsError(f"`{target}` exists", hint="replace it with `--force`, or name another file")
+    if not target.parent.is_dir():
+        raise FoundryError(f"no folder `{target.parent}` to write `{target.name}` into", hint="make it first")
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        raise FoundryError(f"`{target.parent}` cannot be written", hint="name a file elsewhere: `-o FILE`")
+    return target, request.force
+
+
+class _Capture:
+    """The state of one capture while its command runs and afterwards."""
+
+    context: dict[str, str]
+
+    def __init__(self, request: Request, workspace: Workspace, target: Path, replace: bool, listener: Listener) -> None:
+        self._request = request
+        self._workspace = workspace
+        self._target = target
+        self._replace = replace
+        self._listener = listener
+        self._existed = target.exists()
+        self._status = Status(workspace.status)
+        self._product: Product | None = None
+        self._problem: FoundryError | None = None
+        self._job: threading.Thread | None = None
+        self._started = time.monotonic()
+        self._stopped_at = 0.0
+        self._timed_out = False
+        self._url_watch = UrlWatch(request.ready_url) if request.ready_url else None
+        self.log_watch = LogWatch(request.ready_log) if request.ready_log else None
+        named: list[Watch] = [watch for watch in (self._url_watch, self.log_watch) if watch]
+        self._watches = named or [CommitWatch(self._status)]
+
+    def tick(self, supervisor: Supervisor) -> float | None:
+        """Look for readiness, then write the archive beside the running command, then wait for its end."""
+        if self._stopped_at:
+            if time.monotonic() - self._stopped_at > STOP_SECONDS:
+                supervisor.stop(signal.SIGKILL)
+                return None
+            return TICK_SECONDS
+        if self._job:
+            if self._job.is_alive():
+                return TICK_SECONDS
+            self._job.join()
+            self._tell_written()
+            return self._stop(supervisor) if self._request.stop_when_ready else None
+        if self._url_watch and not self._url_watch.started:
+            self._url_watch.start()
+        seen = next((what for watch in self._watches if (what := watch.seen())), "")
+        if seen:
+            self._listener.note(f"ready ({seen}), writing the archive")
+            self._job = threading.Thread(target=self._write_while_it_runs, name="foundry-pack")
+            self._job.start()
+            return TICK_SECONDS
+        limit = self._request.ready_timeout
+        if limit is not None and not self._timed_out and time.monotonic() - self._started > limit:
+            self._timed_out = True
+            if self._request.stop_when_ready:
+                return self._stop(supervisor)
+            self._listener.warn(f"not ready after {limit:g} s; the archive is written when the command ends")
+        return TICK_SECONDS
+
+    def _stop(self, supervisor: Supervisor) -> float:
+        self._stopped_at = time.monotonic()
+        supervisor.stop()
+        return TICK_SECONDS
+
+    def _write_while_it_runs(self) -> None:
+        try:
+            self._write()
+        except FoundryError as error:
+            self._problem = error
+        except Exception as error:
+            self._problem = _unexpected(error)
+
+    def _write(self) -> None:
+        """Pack what is there, and write it unless the archive already says the same or more."""
+        capture, findings = product.pack(self._workspace.spool, self.context, all_kernels=self._request.all_kernels)
+        before = self._product
+        graphs = sum(len(process.graphs) for process in capture.processes)
+        if before and graphs <= before.graphs:
+            return
+        self._product = product.write(capture, findings, self._target, force=self._replace or before is not None)
+
+    def finish(self, ended: Ended, seconds: float) -> Outcome:
+        """Write what is not written yet, after the command's end, and say how it went."""
+        for watch in self._watches:
+            watch.close()
+        with _DeferredSignals(self._listener):
+            if self._job:
+                self._job.join()
+            self._problem = None
+            if ended.failed and self._existed and not self._product and not self._request.force:
+                self._target = self._target.with_name(f"{self._target.stem}.incomplete{self._target.suffix}")
+                self._replace = True
+            written_before = self._product
+            try:
+                with self._listener.step("writing the archive"):
+                    self._write()
+            except FoundryError as error:
+                self._problem = error
+            except Exception as error:
+                self._problem = _unexpected(error)
+        if self._product is not written_before:
+            self._tell_written()
+        if ended.left_over:
+            self._listener.note(f"ended {product.count(ended.left_over, 'process')} that the command left behind")
+        return self._outcome(ended, seconds)
+
+    def _tell_written(self) -> None:
+        if self._product:
+            self._listener.note(f"wrote {self._product.line()}")
+            for line in product.worst_findings(self._product.findings):
+                self._listener.note(f"  {line}")
+
+    def _outcome(self, ended: Ended, seconds: float) -> Outcome:
+        problem = self._problem
+        stopped_by_us = bool(self._stopped_at) and self._request.stop_when_ready
+        code = 0 if stopped_by_us and self._product else ended.code
+        if self._timed_out and self._request.stop_when_ready:
+            problem = problem or NotReadyError(
+                f"not ready after {self._request.ready_timeout:g} s",
+                hint="give it longer with `--ready-timeout`, or correct `--ready`",
+            )
+            code = problem.exit_code
+        if problem and code == 0:
+            code = problem.exit_code
+        if problem is None and ended.failed and not stopped_by_us:
+            kept = f"what it captured is kept in `{self._product.path}`" if self._product else "nothing was captured"
+            problem = CommandFailedError(f"the command ended with {_how(ended)}; {kept}", exit_code=code)
+        if isinstance(problem, NoHookedProcessError) and ended.failed:
+            problem = CommandFailedError(f"the command ended with {_how(ended)}; {problem}", exit_code=code)
+        return Outcome(code, ended, self._product, seconds, problem)
+
+
+def _unexpected(error: Exception) -> FoundryError:
+    """Make an error of a fault of ours: the command is not to blame, and its status is still passed on."""
+    if os.environ.get("FOUNDRY_TRACEBACK"):
+        raise error
+    return FoundryError(
+        f"cannot write the archive: {type(error).__name__}: {error}",
+        hint="this is a fault of foundry; `FOUNDRY_TRACEBACK=1` shows where, please report it",
+    )
+
+
+def _how(ended: Ended) -> str:
+    if ended.signal_number:
+        return f"signal {ended.signal_number} ({signal.Signals(ended.signal_number).name})"
+    return f"exit code {ended.code}"
+
+
+class _DeferredSignals:
+    """While the archive is written after the end, the first signal to end is only answered, the second obeyed."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self._first = 0
+        self._previous: dict[int, object] = {}
+
+    def __enter__(self) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._previous[number] = signal.signal(number, self._on_signal)
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def _on_signal(self, number: int, _: object) -> None:
+        if self._first:
+            raise AbandonedError("given up while writing the archive", signal_number=number)
+        self._first = number
+        self._listener.note("writing the archive; once more gives it up")

@@ -1,0 +1,49 @@
+"""From an archive to the folder of restore images that the hook maps, made once and then reused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from foundry import native
+from foundry.errors import ArchiveError, DiskFullError, MismatchError
+from foundry.store import images
+from foundry.store.location import Location
+
+if TYPE_CHECKING:
+    from foundry.archive import Summary
+
+
+def folder_for(archive_path: Path, summary: Summary, place: Location) -> Path:
+    """Give the images of an archive, from the cache or made now."""
+    roles = [process.role for process in summary.processes]
+    if not roles:
+        raise MismatchError(f"`{archive_path}` holds no process", code="mismatch-no-graphs", hint="capture again")
+    candidates = images.candidates(place, summary.capture_id, native.ABI)
+    hook = native.Hook()
+    for folder in candidates:
+        if images.ready(folder, roles, hook.image_fault):
+            return folder
+    _build(archive_path, candidates[-1], summary.capture_id)
+    return candidates[-1]
+
+
+def _build(archive_path: Path, folder: Path, capture_id: str) -> None:
+    from foundry import archive, image
+
+    capture = archive.read(archive_path)
+
+    def build(temporary: Path) -> None:
+        for process in capture.processes:
+            image.build(capture, process.role, temporary / f"{process.role}{images.SUFFIX}", capture_id)
+
+    try:
+        images.make(folder, build)
+    except DiskFullError:
+        raise
+    except OSError as error:
+        raise ArchiveError(
+            f"cannot write the restore images of `{archive_path}` to `{folder}`: {error.strerror or error}",
+            code="image-not-written",
+            hint="set `XDG_CACHE_HOME` to a folder with room",
+        ) from error

@@ -1,0 +1,139 @@
+"""From the spool of a running or ended command to an archive at its final name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from foundry.errors import NoHookedProcessError
+
+if TYPE_CHECKING:
+    from foundry.findings import Finding
+    from foundry.model import Capture
+
+
+@dataclass(frozen=True)
+class Product:
+    """An archive that was written, in numbers."""
+
+    path: Path
+    capture_id: str
+    size: int
+    graphs: int
+    restorable: int
+    images: int
+    simulated: bool
+    complete: bool
+    findings: tuple[Finding, ...]
+
+    def line(self) -> str:
+        """Write the one line that a capture ends with."""
+        parts = [
+            f"`{self.path}`",
+            readable_size(self.size),
+            count(self.graphs, "graph"),
+            count(self.images, "kernel image"),
+        ]
+        if self.restorable < self.graphs:
+            parts.append(f"{self.graphs - self.restorable} not restorable")
+        if self.simulated:
+            parts.append("simulated")
+        told = [finding for finding in self.findings if finding.severity > 0]
+        if told:
+            parts.append(count(len(told), "finding"))
+        return ", ".join(parts)
+
+    def as_dict(self) -> dict[str, object]:
+        """For machines."""
+        return {
+            "archive": str(self.path),
+            "capture_id": self.capture_id,
+            "bytes": self.size,
+            "graphs": self.graphs,
+            "restorable": self.restorable,
+            "images": self.images,
+            "simulated": self.simulated,
+            "complete": self.complete,
+            "findings": [
+                {
+                    "code": finding.code,
+                    "severity": finding.severity.name.lower(),
+                    "text": finding.text,
+                    "where": finding.where,
+                }
+                for finding in self.findings
+            ],
+        }
+
+
+def processes_seen(spool: Path) -> int:
+    """Count how many processes have made a spool."""
+    try:
+        return sum(1 for folder in spool.iterdir() if (folder / "events").is_file())
+    except OSError:
+        return 0
+
+
+def pack(spool: Path, context: Mapping[str, str], *, all_kernels: bool) -> tuple[Capture, list[Finding]]:
+    """Make the capture as it stands. NoHookedProcessError if no process of the command has used CUDA."""
+    from foundry.pack import pack as pack_spool
+
+    if not processes_seen(spool):
+        raise NoHookedProcessError(
+            "no hooked CUDA process seen, so there is nothing to archive",
+            hint="the command must use CUDA in a process that keeps `LD_PRELOAD`: "
+            "not through `env -i`, `sudo`, a container or a remote worker",
+        )
+    return pack_spool(spool, context=context, all_kernels=all_kernels)
+
+
+def write(capture: Capture, findings: list[Finding], path: Path, *, force: bool) -> Product:
+    """Write the archive and measure it."""
+    from foundry import archive
+
+    capture_id = archive.write(capture, path, force=force)
+    graphs = [graph for process in capture.processes for graph in process.graphs]
+    return Product(
+        path=path,
+        capture_id=capture_id,
+        size=path.stat().st_size,
+        graphs=len(graphs),
+        restorable=sum(graph.restorable for graph in graphs),
+        images=sum(len(process.images) for process in capture.processes),
+        simulated=any(process.simulated for process in capture.processes),
+        complete=all(process.complete for process in capture.processes),
+        findings=tuple(findings),
+    )
+
+
+def worst_findings(findings: tuple[Finding, ...], most: int = 5) -> list[str]:
+    """Choose the findings that a user should read, equal codes counted together, worst first."""
+    told = sorted((f for f in findings if f.severity > 0), key=lambda f: -f.severity)
+    counts = Counter(finding.code for finding in told)
+    lines, seen = [], set()
+    for finding in told:
+        if finding.code not in seen:
+            seen.add(finding.code)
+            more = f" (and {counts[finding.code] - 1} more like it)" if counts[finding.code] > 1 else ""
+            where = f"{finding.where}: " if finding.where else ""
+            lines.append(f"{finding.code}: {where}{finding.text}{more}")
+    return lines[:most] + ([f"and {len(lines) - most} other kinds"] if len(lines) > most else [])
+
+
+def count(number: int, what: str) -> str:
+    """`1 graph`, `2 graphs`."""
+    return f"{number} {what}" + ("" if number == 1 else "s")
+
+
+def readable_size(size: int) -> str:
+    """Write a number of bytes for people."""
+    if size < 1000:
+        return f"{size} bytes"
+    for unit in ("kB", "MB", "GB"):
+        size_in_unit = size / {"kB": 1e3, "MB": 1e6, "GB": 1e9}[unit]
+        if size_in_unit < 999.95 or unit == "GB":
+            return f"{size_in_unit:.1f} {unit}"
+    raise AssertionError

@@ -1,0 +1,77 @@
+"""What a restore says of itself, for machines and people. It is read from the spool that the restored command wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from foundry.errors import FoundryError
+from foundry.session.status import Status
+
+if TYPE_CHECKING:
+    from foundry.session.restore import Plan
+
+REPORT_VERSION = 1
+
+
+def of_restore(plan: Plan, spool: Path, status: Status) -> dict[str, object]:
+    """Make the report of a restore as it stands now."""
+    summary = plan.summary
+    refused = str(plan.refused) if plan.refused else None
+    result: dict[str, object] = {
+        "report": REPORT_VERSION,
+        "restored": False,
+        "simulated": any(process.simulated for process in summary.processes) if summary else None,
+        "archive": str(plan.archive) if plan.archive else None,
+        "capture_id": summary.capture_id if summary else None,
+        "started_without_restore": refused,
+        "disarmed": dict(sorted(status.disarmed.items())),
+        "graphs_in_archive": summary.graphs if summary else 0,
+    }
+    processes = _processes(spool) if plan.restores else []
+    result["restored"] = any(process["graphs_restored"] for process in processes)
+    result["graphs_restored"] = sum(_number(process["graphs_restored"]) for process in processes)
+    result["graphs_given_up"] = sum(_number(process["graphs_given_up"]) for process in processes)
+    result["counters"] = _added([process["counters"] for process in processes])
+    result["processes"] = processes
+    return result
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _added(tables: list[object]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for table in tables:
+        if isinstance(table, dict):
+            for name, value in table.items():
+                total[name] = total.get(name, 0) + value
+    return dict(sorted(total.items()))
+
+
+def _processes(spool: Path) -> list[dict[str, object]]:
+    from foundry.spool import restore_reports
+
+    result = []
+    try:
+        reports = restore_reports(spool)
+    except FoundryError as error:
+        return [{"role": "", "error": str(error), "graphs_restored": 0, "graphs_given_up": 0, "counters": {}}]
+    for process in reports:
+        restored = [graph for graph in process.graphs if graph.state == 1]
+        given_up = [graph for graph in process.graphs if graph.state != 1]
+        result.append(
+            {
+                "role": process.role,
+                "graphs_restored": len(restored),
+                "graphs_given_up": len(given_up),
+                "given_up": [{"set": graph.set, "key": graph.key, "reason": graph.reason} for graph in given_up],
+                "build_seconds": sum(graph.build_nanoseconds for graph in restored) / 1e9,
+                "counters": dict(sorted(process.counters.items())),
+                "seconds": {name: value / 1e9 for name, value in sorted(process.timings.items())},
+                "findings": [{"code": told.code, "text": told.text} for told in process.told]
+                + [{"code": finding.code, "text": finding.text} for finding in process.findings],
+            }
+        )
+    return result

@@ -1,0 +1,182 @@
+"""`foundry restore` up to the point where the command starts.
+
+What is imported here counts against the start of the command: only what every restore needs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from foundry.compat import gate, gpu, peer
+from foundry.errors import ArchiveNotFoundError, FoundryError
+from foundry.launch import environment as launch_environment
+from foundry.launch import executable as executables
+from foundry.session import images, workspace
+from foundry.session.listener import Listener
+from foundry.store import catalog, key, location, secrets
+
+if TYPE_CHECKING:
+    from foundry.archive import Summary
+    from foundry.store.location import Location
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for. `archive` None means the store; `fail`: an error instead of a plain start."""
+
+    command: Sequence[str]
+    archive: Path | None = None
+    fail: bool = False
+    report: Path | None = None
+    report_line: bool = False
+    simulated: bool = False
+    quiet: bool = False
+
+    @property
+    def needs_parent(self) -> bool:
+        """Whether something has to be done while the command runs, or after it."""
+        return self.fail or self.report is not None or self.report_line
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the command will be started. Without images it is started plainly, for the reason in `refused`."""
+
+    executable: executables.Executable
+    place: Location | None
+    archive: Path | None = None
+    summary: Summary | None = None
+    images: Path | None = None
+    refused: FoundryError | None = None
+
+    @property
+    def restores(self) -> bool:
+        """Whether the command will be restored."""
+        return self.images is not None
+
+
+def plan(request: Request, environment: Mapping[str, str], listener: Listener) -> Plan:
+    """Find the archive, ask whether it may be used, have its images ready.
+
+    What goes wrong on our side is a warning and a plain start, or the error itself if the request says so. What is
+    wrong with the command is always an error.
+    """
+    if warning := peer.warning(peer.quick()):
+        listener.warn(warning)
+    found = executables.find(request.command, environment)
+    place: Location | None = None
+    try:
+        executables.require_hookable(found, environment)
+        place = location.find(environment)
+        if place.note:
+            listener.warn(place.note)
+        path = request.archive.absolute() if request.archive else _in_store(request, found, environment, place)
+        return _restoring(request, found, environment, listener, place, path)
+    except FoundryError as error:
+        refused = error
+    except Exception as error:
+        refused = FoundryError(f"cannot prepare the restore: {type(error).__name__}: {error}")
+    if request.fail:
+        raise refused
+    listener.warn(f"{refused}; starting without restore" + (f" (hint: {refused.hint})" if refused.hint else ""))
+    return Plan(found, place, request.archive, refused=refused)
+
+
+def _restoring(
+    request: Request,
+    found: executables.Executable,
+    environment: Mapping[str, str],
+    listener: Listener,
+    place: Location,
+    path: Path,
+) -> Plan:
+    from foundry import archive
+
+    if not path.is_file():
+        raise ArchiveNotFoundError(f"no archive at `{path}`", hint=f"`foundry capture -o {path} -- CMD`")
+    summary = archive.summary(path)
+    models = gpu.expected_models(environment, simulated=request.simulated)
+    gate.require_usable(summary, models, simulated=request.simulated)
+    for note in gate.differences(summary, secrets.masked(request.command), environment):
+        listener.note(note)
+    folder = images.folder_for(path, summary, place)
+    return Plan(found, place, path, summary, folder)
+
+
+def _in_store(request: Request, found: executables.Executable, environment: Mapping[str, str], place: Location) -> Path:
+    wanted = key.command_key(
+        found.path,
+        request.command,
+        folder=key.working_folder(),
+        gpus=gpu.expected_models(environment, simulated=request.simulated),
+        environment=environment,
+        salt=place.salt(),
+    )
+    path = catalog.lookup(place, wanted)
+    if path is not None:
+        return path
+    relatives = catalog.relatives(place, wanted)
+    simulated = "--sim " if request.simulated else ""
+    if relatives:
+        raise ArchiveNotFoundError(
+            "no archive for this command here; it was captured in another folder, on another GPU or as another rank",
+            hint=f"name it: `foundry restore {simulated}{relatives[0]} -- {_shown(request.command)}`",
+        )
+    raise ArchiveNotFoundError(
+        "no archive for this command", hint=f"make one: `foundry capture {simulated}-- {_shown(request.command)}`"
+    )
+
+
+def _shown(command: Sequence[str]) -> str:
+    import shlex
+
+    text = shlex.join(secrets.masked(command))
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
+def environment_of(
+    prepared: Plan, base: Mapping[str, str], request: Request, *, spool: Path, status: Path
+) -> dict[str, str]:
+    """Make the environment in which the command of this plan starts."""
+    if prepared.images is None:
+        return launch_environment.plain(base, simulated=request.simulated)
+    return launch_environment.for_restore(
+        base,
+        spool=spool,
+        status=status,
+        image=prepared.images,
+        quiet=request.quiet,
+        simulated=request.simulated,
+    )
+
+
+def become(prepared: Plan, base: Mapping[str, str], request: Request, listener: Listener) -> NoReturn:
+    """Replace this process by the command. Raises FoundryError if the kernel refuses to execute it."""
+    found = prepared.executable
+    hooked = launch_environment.plain(base, simulated=request.simulated)
+    if prepared.images is not None and prepared.place is not None:
+        try:
+            folder = workspace.for_exec(prepared.place)
+            hooked = environment_of(prepared, base, request, spool=folder / "spool", status=folder / "status")
+        except OSError as error:
+            listener.warn(f"no session folder in `{prepared.place.sessions}`: {error}; starting without restore")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    execute(found, hooked)
+
+
+def execute(found: executables.Executable, environment: Mapping[str, str]) -> NoReturn:
+    """Do the exec itself, with the signals that Python ignores at their default again."""
+    import signal
+
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execve(found.path, found.arguments, environment)
+    except OSError as error:
+        raise executables.could_not_start(found, error.errno or 0) from error

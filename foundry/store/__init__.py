@@ -1,0 +1,1 @@
+"""Archives without a name, found again by their command, and the images made from archives."""
