@@ -1,0 +1,210 @@
+"""Measure how much of a torch decode job's start a restore saves, and that what it gives back is the same.
+
+    python benchmarks/decode_job.py [--restores 5]
+
+Runs the reference decode job (28 layers, 35 batch sizes) plainly, under `foundry capture`, and under `foundry restore`
+several times, each in a process of its own, and writes `benchmarks/results/decode-job-<machine class>.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+JOB = ROOT / "tests" / "gpu" / "decode_job_foundry.py"
+sys.path.insert(0, str(JOB.parent))
+
+from scenarios import FOUNDRY, run  # noqa: E402
+
+READY_LIMIT, ARCHIVE_LIMIT, REPLAY_LIMIT = 0.30, 40e6, 1.02
+PREPARATION = ("image_check", "map", "images", "kernels", "graphs")
+"""Timings of the hook that make up getting modules and graphs ready."""
+
+
+def machine() -> dict[str, Any]:
+    """Say what the figures were measured on; nothing that names the machine itself."""
+    facts: dict[str, Any] = {
+        "cores": os.cpu_count(), "architecture": platform.machine(), "python": platform.python_version(),
+        "kernel": platform.release().split("-")[0], "libc": " ".join(platform.libc_ver()),
+    }  # fmt: skip
+    for package in ("foundry-graphs", "torch", "numpy", "zstandard"):
+        try:
+            facts[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            facts[package] = None
+    try:
+        query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
+        lines = subprocess.run(query, capture_output=True, text=True, timeout=60, check=True).stdout.splitlines()
+        facts["gpu"], facts["driver"], facts["gpu_memory"] = (part.strip() for part in lines[0].split(","))
+        facts["gpus"] = len(lines)
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
+        facts["gpu"] = f"unknown: {type(error).__name__}"
+    return facts
+
+
+def machine_class(facts: dict[str, Any]) -> str:
+    """Return a name for the kind of machine, for a file name."""
+    return re.sub(r"[^a-z0-9]+", "-", str(facts["gpu"]).lower()).strip("-")
+
+
+def spread(values: list[float]) -> dict[str, Any]:
+    """Return the median of several measurements, and how far they lie apart."""
+    return {"median": statistics.median(values), "least": min(values), "most": max(values), "n": len(values)}
+
+
+def measure(folder: Path, restores: int) -> dict[str, Any]:
+    """Run the job in all ways. `figures.json` in the folder is rewritten after each run."""
+    folder.mkdir(parents=True, exist_ok=True)
+    archive = folder / "job.fdry"
+    figures: dict[str, Any] = {
+        "question": "how much of a torch decode job's start does a restore save, and is what it gives back the same",
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": machine(),
+        "command": "python benchmarks/decode_job.py",
+        "restores": [],
+    }
+
+    def keep(name: str, program: list[Any]) -> dict[str, Any]:
+        out = folder / f"{name}.json"
+        begin = time.perf_counter()
+        run(folder, name, [*program, "--out", out], timeout=200)
+        result: dict[str, Any] = json.loads(out.read_text())
+        result["wall_seconds"] = time.perf_counter() - begin
+        return result
+
+    def save() -> None:
+        (folder / "figures.json").write_text(json.dumps(figures, indent=1))
+
+    program = [sys.executable, JOB]
+    figures["plain"] = keep("plain", [*program, "--eager"])
+    save()
+    figures["capture"] = keep("capture", [*FOUNDRY, "capture", "-f", "-o", archive, "--", *program])
+    figures["archive_bytes"] = archive.stat().st_size
+    save()
+    for index in range(restores):
+        report = folder / f"report-{index}.json"
+        more = ["--versus"] if index == 0 else []
+        command = [*FOUNDRY, "restore", archive, "--report", report, "--", *program, *more]
+        result = keep(f"restore-{index}", command)
+        result["report"] = json.loads(report.read_text())
+        figures["restores"].append(result)
+        save()
+    return figures
+
+
+def short(figures: dict[str, Any]) -> dict[str, Any]:
+    """Return the figures that answer the question."""
+    restores = figures["restores"]
+    processes = [result["report"]["processes"][0] for result in restores]
+    plain, capture = figures["plain"], figures["capture"]
+    versus = [result["versus"] for result in restores if "versus" in result]
+    ratios = [entry["ratio"] for table in versus for entry in table.values()]
+    between = [
+        statistics.median(result["replay_ms"][size] for result in restores) / capture["replay_ms"][size]
+        for size in capture["replay_ms"]
+    ]
+    names = sorted({name for process in processes for name in process["seconds"]})
+    return {
+        "machine": figures["machine"],
+        "date": figures["date"],
+        "graphs": len(plain["digests"]),
+        "archive_bytes": figures["archive_bytes"],
+        "plain_graphs_seconds": plain["phases"]["graphs"],
+        "capture_graphs_seconds": capture["phases"]["graphs"],
+        "restore_prepared_seconds": spread(
+            [sum(process["seconds"].get(name, 0) for name in PREPARATION) for process in processes]
+        ),
+        "restore_waited_seconds": spread([result["totals"]["graphs_blocked_ns"] / 1e9 for result in restores]),
+        "hook_seconds": {name: spread([process["seconds"].get(name, 0) for process in processes]) for name in names},
+        "ready_seconds": {
+            "plain": plain["ready_seconds"],
+            "restore": spread([result["ready_seconds"] for result in restores]),
+        },
+        "first_replay_ms": spread([statistics.mean(result["first_replay_ms"].values()) for result in restores]),
+        "replay_ratio_same_process": {"median": statistics.median(ratios), "most": max(ratios)} if ratios else None,
+        "replay_ratio_to_capture_run": {"median": statistics.median(between), "most": max(between)},
+        "replay_ms": {
+            size: {
+                "captured": capture["replay_ms"][size],
+                "restored": statistics.median(result["replay_ms"][size] for result in restores),
+            }
+            for size in capture["replay_ms"]
+        },
+        "bit_equal": all(result["digests"] == plain["eager_digests"] for result in (plain, capture, *restores)),
+        "warm_ups_and_captures_run": sum(
+            result["totals"]["warm_ups_run"] + result["totals"]["captures_run"] for result in restores
+        ),
+    }
+
+
+def failures(figures: dict[str, Any]) -> list[str]:
+    """Say which limits the figures miss, and what is not equal."""
+    found = []
+    figure = short(figures)
+    for name, result in (("plain", figures["plain"]), ("capture", figures["capture"])):
+        if result["digests"] != figures["plain"]["eager_digests"]:
+            found.append(f"{name}: a replay differs from plain eager torch")
+    for index, result in enumerate(figures["restores"]):
+        wrong = [
+            size for size, pair in figures["plain"]["eager_digests"].items() if result["digests"].get(size) != pair
+        ]
+        if wrong:
+            found.append(f"restore {index}: differs from plain eager torch at sizes {', '.join(wrong)}")
+        if result["restored"] != figure["graphs"]:
+            found.append(f"restore {index}: {result['restored']} of {figure['graphs']} graphs: {result['reasons']}")
+    if figure["warm_ups_and_captures_run"]:
+        found.append(f"{figure['warm_ups_and_captures_run']} warm-ups and captures ran in restored processes")
+    ready = max(figure["restore_prepared_seconds"]["median"], figure["restore_waited_seconds"]["median"])
+    if ready > READY_LIMIT:
+        found.append(f"modules and graphs took {ready:.3f} s, the limit is {READY_LIMIT} s")
+    if figure["archive_bytes"] > ARCHIVE_LIMIT:
+        found.append(
+            f"the archive has {figure['archive_bytes'] / 1e6:.1f} MB, the limit is {ARCHIVE_LIMIT / 1e6:.0f} MB"
+        )
+    for table in (result["versus"] for result in figures["restores"] if "versus" in result):
+        slow = [f"{size}: {entry['ratio']:.3f}" for size, entry in table.items() if entry["ratio"] > REPLAY_LIMIT]
+        if slow:
+            found.append(f"replays slower than a captured graph's in the same process: {', '.join(slow)}")
+    return found
+
+
+def write(figures: dict[str, Any], folder: Path = RESULTS) -> Path:
+    """Write the short figures under the name of the machine's class."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"decode-job-{machine_class(figures['machine'])}.json"
+    path.write_text(json.dumps({"command": figures["command"], **short(figures)}, indent=1) + "\n")
+    return path
+
+
+def main() -> int:
+    """Measure, write, and say what is missed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--restores", type=int, default=5)
+    parser.add_argument("--folder", type=Path, help="where logs and archive go; a temporary folder if left out")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        figures = measure(arguments.folder or Path(temporary), arguments.restores)
+        path = write(figures)
+        print(json.dumps({key: value for key, value in short(figures).items() if key != "replay_ms"}, indent=1))
+        print(f"written to {path}")
+        problems = failures(figures)
+    for problem in problems:
+        print(f"missed: {problem}", file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,88 @@
+"""Run everything that needs a GPU, without pytest, and keep what happened.
+
+    python tests/gpu/run_all.py OUT_DIR [NAME...] [--no-benchmark]
+
+OUT_DIR gets a folder for each scenario with the output of every program, `machine.json`, `summary.json` (rewritten
+after each scenario), and the figures of the decode job. A failure is kept and the rest goes on; the exit status counts
+them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "benchmarks")]
+
+import decode_job  # noqa: E402
+from scenarios import FOUNDRY, SCENARIOS  # noqa: E402
+
+
+def machine(out: Path) -> None:
+    """Keep what the machine is, and what foundry says of it."""
+    facts = decode_job.machine()
+    (out / "machine.json").write_text(json.dumps(facts, indent=1))
+    print(json.dumps(facts), flush=True)
+    with (out / "doctor.log").open("w") as log:
+        subprocess.run([*FOUNDRY, "doctor"], stdout=log, stderr=subprocess.STDOUT, check=False, timeout=60)
+
+
+def benchmark(folder: Path) -> dict[str, Any]:
+    """Measure the whole decode job and hold it against its limits."""
+    figures = decode_job.measure(folder, restores=5)
+    decode_job.write(figures, folder)
+    problems = decode_job.failures(figures)
+    assert not problems, "; ".join(problems)
+    return {"figures": decode_job.short(figures)}
+
+
+def main() -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description="run everything that needs a GPU")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("names", nargs="*", help=f"of: {', '.join([*SCENARIOS, 'benchmark'])}; all if left out")
+    parser.add_argument("--no-benchmark", action="store_true")
+    parser.add_argument("--keep-archives", action="store_true", help="leave the archives in OUT_DIR")
+    arguments = parser.parse_args()
+    out = arguments.out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("PYTHONDONTWRITEBYTECODE", "1")
+    summary: dict[str, Any] = {}
+    steps: dict[str, Any] = {**SCENARIOS, "benchmark": benchmark}
+    names = arguments.names or [name for name in steps if name != "benchmark" or not arguments.no_benchmark]
+    try:
+        machine(out)
+    except Exception:
+        traceback.print_exc()
+    for name in names:
+        print(f"== {name}", flush=True)
+        begin = time.monotonic()
+        try:
+            detail = steps[name](out / name)
+            summary[name] = {"passed": True}
+            if name == "benchmark":
+                summary[name] |= detail
+        except Exception as error:
+            traceback.print_exc()
+            summary[name] = {"passed": False, "error": f"{type(error).__name__}: {error}"[:4000]}
+        summary[name]["seconds"] = round(time.monotonic() - begin, 1)
+        (out / "summary.json").write_text(json.dumps(summary, indent=1))
+        if not arguments.keep_archives:
+            for archive in (out / name).glob("*.fdry"):
+                archive.unlink()
+    failed = [name for name, result in summary.items() if not result["passed"]]
+    for name, result in summary.items():
+        print(f"{'passed' if result['passed'] else 'FAILED'}  {name}  {result['seconds']} s", flush=True)
+    return len(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

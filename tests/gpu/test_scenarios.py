@@ -1,0 +1,53 @@
+"""The scenarios on a real device."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from scenarios import SCENARIOS
+
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(900)]
+
+
+def device_missing() -> str | None:
+    """Say why nothing can run here, or None."""
+    import ctypes
+
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return "no CUDA driver"
+    count = ctypes.c_int()
+    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)) or not count.value:
+        return "no CUDA device"
+    return None
+
+
+@pytest.fixture(scope="module", autouse=True)
+def device() -> None:
+    reason = device_missing()
+    if reason:
+        pytest.skip(reason)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_scenario(name: str, tmp_path: Path) -> None:
+    if name != "demo_server" and importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed")
+    SCENARIOS[name](tmp_path)
+
+
+def test_the_whole_decode_job(tmp_path: Path) -> None:
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed")
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+    import decode_job
+
+    figures = decode_job.measure(tmp_path, restores=1)
+    assert decode_job.failures(figures) == []
