@@ -126,5 +126,3 @@ def attribute_set(raw: bytes) -> tuple[tuple[int, bytes], ...]:
         found.append((number, raw[at : at + length]))
         at += length
     return tuple(sorted(found))
-
-

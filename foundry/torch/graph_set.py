@@ -134,9 +134,11 @@ class GraphSet:
             for _ in range(call.warm_ups):
                 call.function(*call.inputs)
         torch.cuda.current_stream(device).wait_stream(stream)
+        self.hook.count(graphs.WARM_UPS_RUN, call.warm_ups)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self.pool(), stream=stream, capture_error_mode=self._capture_error_mode):
             outputs = call.function(*call.inputs)
+        self.hook.count(graphs.CAPTURES_RUN)
         return Graph(call.key, outputs, graph.replay, restored=False, reason=self.reasons.get(call.key))
 
     def _restore(self, call: _Call, ground: _Ground) -> Graph | None:

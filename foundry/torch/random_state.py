@@ -57,8 +57,10 @@ class GeneratorState:
 
     @functools.cached_property
     def _pair(self) -> tuple[torch.Tensor, torch.Tensor]:
-        seed = tensor_at(self.seed_address, 1, torch.int64, self.device)
-        return seed, tensor_at(self.offset_address, 1, torch.int64, self.device)
+        # Tensors of inference mode could not be filled outside it.
+        with torch.inference_mode(False):
+            seed = tensor_at(self.seed_address, 1, torch.int64, self.device)
+            return seed, tensor_at(self.offset_address, 1, torch.int64, self.device)
 
     def prepare_replay(self, increment: int) -> None:
         """Fill seed and offset on the current stream and move the generator on, as torch does before a replay."""

@@ -83,6 +83,7 @@ class FakeTorch(types.ModuleType):
         self.Tensor, self.cuda = make_tensor(self), make_cuda(self)
         self.stream_now = self.cuda.Stream()
         self.no_grad = contextlib.nullcontext
+        self.inference_mode = contextlib.nullcontext
 
     def take(self, size: int) -> Storage:
         """Allocate: from the graph's pool while capturing, else from the pool that is in use."""

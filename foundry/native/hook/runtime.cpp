@@ -2,9 +2,25 @@
 // libc only, and shares no allocator state with the program's C++ runtime.
 //
 // Contract: host memory that has run out ends the process, as an uncaught std::bad_alloc through a C function would.
+#include <pthread.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <condition_variable>
+#include <mutex>
 #include <new>
+
+#if __has_include(<sys/single_threaded.h>)
+// What shared pointers ask before they count: this process has threads of its program's making.
+extern "C" char __libc_single_threaded = 0;
+#endif
+
+#if __GLIBC_PREREQ(2, 33)
+// The C library's own is newer than the library may need.
+extern "C" int fstat(int file, struct stat *status) noexcept { return static_cast<int>(syscall(SYS_fstat, file, status)); }
+#endif
 
 void *operator new(size_t size) {
     void *memory = malloc(size ? size : 1);
@@ -39,5 +55,13 @@ FOUNDRY_THROW(__throw_out_of_range, const char *)
 FOUNDRY_THROW(__throw_out_of_range_fmt, const char *, ...)
 FOUNDRY_THROW(__throw_system_error, int)
 #undef FOUNDRY_THROW
+
+condition_variable::condition_variable() noexcept = default;
+condition_variable::~condition_variable() noexcept = default;
+void condition_variable::notify_one() noexcept { _M_cond.notify_one(); }
+void condition_variable::notify_all() noexcept { _M_cond.notify_all(); }
+void condition_variable::wait(unique_lock<mutex> &lock) {
+    if (lock.owns_lock()) _M_cond.wait(*lock.mutex());
+}
 
 }  // namespace std

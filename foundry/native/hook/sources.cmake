@@ -62,6 +62,8 @@ set_source_files_properties(hook/dlsym_shim.cpp PROPERTIES COMPILE_OPTIONS
 
 # Exceptions would bring constructors and newer C library versions with them.
 target_compile_options(foundry_hook PRIVATE -fno-exceptions -fno-rtti -fno-threadsafe-statics)
+# The hook is loaded with the program, so its thread-local data has a fixed place and needs no help of the loader.
+target_compile_options(foundry_hook PRIVATE -ftls-model=initial-exec)
 target_link_options(foundry_hook PRIVATE
   -Wl,-Bsymbolic
   "-Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/hook/exports.map")
