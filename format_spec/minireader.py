@@ -118,8 +118,7 @@ class Columns:
     def column(self, size, count):
         content(size * count <= len(self.raw) - self.at, "a column passes the end")
         found = [
-            int.from_bytes(self.raw[at : at + size], "little")
-            for at in range(self.at, self.at + size * count, size)
+            int.from_bytes(self.raw[at : at + size], "little") for at in range(self.at, self.at + size * count, size)
         ]
         self.at += size * count
         return found

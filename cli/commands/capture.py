@@ -45,7 +45,7 @@ def command(
     ] = None,
     ready_timeout: Annotated[
         Optional[float],  # noqa: UP045
-        typer.Option(metavar="S", help="Wait no longer than this for it to be ready.", min=0, show_default=False),
+        typer.Option(metavar="S", help="Wait no longer than this for it to be ready.", show_default=False),
     ] = None,
     stop_when_ready: Annotated[
         bool, typer.Option("--stop-when-ready", help="End the command once it is ready and the archive is written.")

@@ -66,6 +66,8 @@ def show(path: Path, summary: Summary) -> None:
 
 
 def _show_process(process: ProcessSummary) -> None:
+    from foundry.session.product import count
+
     devices = ", ".join(
         f"{device.name} (compute {device.compute_major}.{device.compute_minor})" for device in process.devices
     )
@@ -77,10 +79,13 @@ def _show_process(process: ProcessSummary) -> None:
         ("ranks", ranks),
         ("GPU", devices),
         ("driver", f"CUDA {driver_version(process.driver_version)}" + (", simulated" if process.simulated else "")),
-        ("graphs", f"{process.graphs}, {process.restorable} restorable, {process.groups} topologies"),
+        (
+            "graphs",
+            f"{process.graphs}, {process.restorable} restorable, {count(process.groups, 'topology', 'topologies')}",
+        ),
         ("sets", sets),
         ("nodes", str(process.nodes)),
-        ("kernels", f"{process.kernels} in {process.images} images"),
+        ("kernels", f"{process.kernels} in {count(process.images, 'image')}"),
         ("allocations", str(process.allocations)),
     ]
     print_pairs([(name, value) for name, value in pairs if value])

@@ -41,6 +41,7 @@ def command(
     on_mismatch: Annotated[
         OnMismatch,
         typer.Option(
+            metavar="[fallback|fail]",
             help="If the archive cannot be used: start the command without it, or fail.",
             case_sensitive=False,
         ),

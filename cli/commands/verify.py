@@ -16,6 +16,7 @@ EXIT_CODES = (*READ_CODES, "3  it is sound, and says of itself that it lacks som
 def command(context: typer.Context, archive: Archive, json: Json = False) -> int:
     """Read everything in an archive and check it. Needs no GPU."""
     from foundry import archive as archives
+    from foundry.session.product import count
 
     summary = read(archive)
     capture = archives.read(archive)
@@ -35,7 +36,9 @@ def command(context: typer.Context, archive: Archive, json: Json = False) -> int
             }
         )
     else:
-        print(f"`{archive}` is sound: {len(summary.sections)} sections, {graphs} graphs, capture {summary.capture_id}")
+        print(
+            f"`{archive}` is sound: {count(len(summary.sections), 'section')}, {count(graphs, 'graph')}, capture {summary.capture_id}"
+        )
         for finding in told:
             where = f"{finding.where}: " if finding.where else ""
             print(f"{finding.severity.name.lower()}: {finding.code}: {where}{finding.text}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from foundry.model.checks import UnsoundError, check_capture, check_topology, ro
 from foundry.model.views import kernel_ids_of, parameter_sizes_of
 
 _MOST_PROCESSES = 4096
+_THREADS = 8
 
 
 def read_archive(path: Path) -> Capture:
@@ -66,15 +69,20 @@ def _process(raw: list[bytes]) -> Process:
 
 
 def _blobs(head: Fields, sections: list[bytes]) -> tuple[bytes, ...]:
-    sizes = head.objects("blobs", lambda item: (item.wide("size"), item.hexadecimal("sha256", 32))[0])
+    listed = head.objects("blobs", lambda item: (item.wide("size"), item.hexadecimal("sha256", 32)))
     total = sum(len(section) for section in sections)
-    if sum(sizes) != total:
-        raise ContentError(f"blobs have {total} bytes, their list says {sum(sizes)}")
+    if sum(size for size, _ in listed) != total:
+        raise ContentError(f"blobs have {total} bytes, their list does not")
     joined = sections[0] if len(sections) == 1 else b"".join(sections)
     found, at = [], 0
-    for size in sizes:
+    for size, _ in listed:
         found.append(joined[at : at + size])
         at += size
+    with ThreadPoolExecutor(_THREADS) as pool:
+        digests = pool.map(lambda blob: hashlib.sha256(blob).digest(), found)
+        for index, ((_, expected), digest) in enumerate(zip(listed, digests, strict=True)):
+            if digest != expected:
+                raise ContentError(f"blob {index} does not match its digest")
     return tuple(found)
 
 

@@ -223,7 +223,9 @@ class _Capture:
         if self._product is not written_before:
             self._tell_written()
         if ended.left_over:
-            self._listener.note(f"ended {product.count(ended.left_over, 'process')} that the command left behind")
+            self._listener.note(
+                f"ended {product.count(ended.left_over, 'process', 'processes')} that the command left behind"
+            )
         return self._outcome(ended, seconds)
 
     def _tell_written(self) -> None:

@@ -123,9 +123,9 @@ def worst_findings(findings: tuple[Finding, ...], most: int = 5) -> list[str]:
     return lines[:most] + ([f"and {len(lines) - most} other kinds"] if len(lines) > most else [])
 
 
-def count(number: int, what: str) -> str:
-    """`1 graph`, `2 graphs`."""
-    return f"{number} {what}" + ("" if number == 1 else "s")
+def count(number: int, one: str, many: str = "") -> str:
+    """Write a number of things: `1 graph`, `2 graphs`."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 def readable_size(size: int) -> str:

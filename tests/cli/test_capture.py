@@ -239,7 +239,9 @@ class TestEnvironment:
         folder = foundry_command.folder / "with a space:and more"
         folder.mkdir()
         (folder / "libfoundry_hook.so").write_bytes((libraries / "libfoundry_hook.so").read_bytes())
-        code = "print([line.split(None, 5)[5] for line in open('/proc/self/maps') if 'foundry_hook' in line][0].strip())"
+        code = (
+            "print([line.split(None, 5)[5] for line in open('/proc/self/maps') if 'foundry_hook' in line][0].strip())"
+        )
         result = foundry_command.run(
             "capture", "-q", "--", sys.executable, "-c", code, environment={"FOUNDRY_LIBRARY_DIR": str(folder)}
         )

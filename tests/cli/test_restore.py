@@ -77,7 +77,9 @@ class TestFinding:
 
 class TestStart:
     def test_foundry_becomes_the_command(self, foundry_command: CommandLine, archive_path: Path) -> None:
-        process = foundry_command.start("restore", archive_path, "--", sys.executable, "-c", "import os; print(os.getpid())")
+        process = foundry_command.start(
+            "restore", archive_path, "--", sys.executable, "-c", "import os; print(os.getpid())"
+        )
         out, _ = process.communicate(timeout=30)
         assert int(out) == process.pid
 
@@ -259,7 +261,9 @@ SLOW_MODULES = {
 def imported(command: CommandLine, *arguments: object) -> set[str]:
     """Modules that are imported before the command starts."""
     words = [sys.executable, "-X", "importtime", "-m", "foundry", *map(str, arguments)]
-    result = subprocess.run(words, env=command.environment, cwd=command.work, capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        words, env=command.environment, cwd=command.work, capture_output=True, text=True, check=True
+    )
     lines = [line for line in result.stderr.splitlines() if line.startswith("import time:")]
     return {line.rpartition("|")[2].strip() for line in lines}
 

@@ -5,6 +5,9 @@
 #include <link.h>
 #include <string.h>
 
+#include <mutex>
+#include <new>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +37,9 @@ struct Tables {
     uintptr_t relocations[2] = {0, 0};
     size_t sizes[2] = {0, 0};
 };
+
+std::mutex mutex;
+std::set<std::string> *told; // libraries that a finding names already
 
 bool wanted_name(const char *name) {
     if (strcmp(name, "dlsym") == 0) return true;
@@ -102,9 +108,20 @@ void bypass_report() {
     if (bind_state() != Bind::bound || !spool_is_open()) return;
     std::vector<Library> libraries;
     dl_iterate_phdr(look_at, &libraries);
-    for (const Library &library : libraries)
-        finding("hook-bypassed", "`%s` calls `%s` and %u other functions past the hook (opened with RTLD_DEEPBIND?); its work is not in this capture",
-                library.path.c_str(), library.first.c_str(), library.count - 1);
+    for (const Library &library : libraries) {
+        {
+            std::lock_guard<std::mutex> lock(mutex);
+            if (!told) told = new std::set<std::string>;
+            if (!told->insert(library.path).second) continue;
+        }
+        finding("hook-bypassed", "`%s` reaches `%s` past the hook, %u such functions in all (opened with RTLD_DEEPBIND?); what it does is not seen",
+                library.path.c_str(), library.first.c_str(), library.count);
+    }
+}
+
+void bypass_forget() {
+    new (&mutex) std::mutex;
+    told = nullptr;
 }
 
 }  // namespace foundry

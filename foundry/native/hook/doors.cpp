@@ -27,7 +27,9 @@ size_t base_length(const char *name) {
 Treatment treatment(const Row &row) { return mode() == FOUNDRY_MODE_RESTORE ? row.restore : row.capture; }
 
 // A row that is only forwarded needs no detour.
-bool wanted(const Row &row) { return bind_state() == Bind::bound && treatment(row) != Treatment::pass; }
+bool wanted(const Row &row) {
+    return mode() != FOUNDRY_MODE_OFF && bind_state() == Bind::bound && treatment(row) != Treatment::pass;
+}
 
 // Binds by the library that the address lies in, for programs that opened the driver under another name than its soname.
 void bind_by_address(const void *address) {
@@ -48,7 +50,7 @@ bool answer_with(void *value, void **answer) {
 }  // namespace
 
 void *route_address(void *address, const char *name) {
-    if (!address || mode() == FOUNDRY_MODE_OFF) return address;
+    if (!address) return address;
     const Row *row = row_by_address(address);
     if (!row || !wanted(*row)) return address;
     // An address that serves a name of another family is not the function that the list means.
@@ -58,7 +60,7 @@ void *route_address(void *address, const char *name) {
 }
 
 bool door_dlsym(void *handle, const char *name, const void *caller, void **answer) {
-    if (mode() == FOUNDRY_MODE_OFF || inside_hook() || in_driver(caller)) return false;
+    if (inside_hook() || in_driver(caller)) return false;
     const Row *row = row_by_name(name);
     if (!row) return false;
 

@@ -25,6 +25,7 @@ void in_child() {
     contexts_forget();
     recorder_forget();
     ranges_forget();
+    bypass_forget();
     state_forget();
 }
 

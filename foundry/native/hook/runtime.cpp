@@ -14,7 +14,9 @@
 
 #if __has_include(<sys/single_threaded.h>)
 // What shared pointers ask before they count: this process has threads of its program's making.
-extern "C" char __libc_single_threaded = 0;
+extern "C" {
+char __libc_single_threaded = 0;
+}
 #endif
 
 #if __GLIBC_PREREQ(2, 33)

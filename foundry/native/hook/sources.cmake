@@ -69,5 +69,7 @@ target_link_options(foundry_hook PRIVATE
   "-Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/hook/exports.map")
 set_target_properties(foundry_hook PROPERTIES LINK_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/hook/exports.map")
 if(NOT FOUNDRY_SANITIZE)
+  # Before glibc 2.34 these two hold functions that libc holds now.
+  target_link_options(foundry_hook PRIVATE "-Wl,--push-state,--no-as-needed,-l:libdl.so.2,-l:libpthread.so.0,--pop-state")
   target_compile_options(foundry_hook PRIVATE -include "${CMAKE_CURRENT_SOURCE_DIR}/table/glibc_floor.h")
 endif()

@@ -1,0 +1,70 @@
+"""Compares two graphs node by node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from foundry.diff.difference import Difference
+from foundry.model import Graph, Process
+from foundry.model.views import GraphView, NodeView
+
+Side = tuple[Process, Graph]
+
+
+def compare_graphs(where: str, left: Side, right: Side) -> Iterator[Difference]:
+    """List the differences of two graphs, those of the first node that differs in each body."""
+    for name in ("metadata", "device", "instantiate_flags", "reason_code"):
+        before, after = getattr(left[1], name), getattr(right[1], name)
+        if before != after:
+            yield Difference(where, name.replace("_", " "), str(before), str(after))
+    views = GraphView(left[0]), GraphView(right[0])
+    yield from _bodies(where, views, (left[1].body, right[1].body))
+
+
+def _bodies(where: str, views: tuple[GraphView, GraphView], bodies: tuple[int, int]) -> Iterator[Difference]:
+    groups = views[0].group(bodies[0]), views[1].group(bodies[1])
+    if len(groups[0].nodes) != len(groups[1].nodes):
+        yield Difference(where, "nodes", str(len(groups[0].nodes)), str(len(groups[1].nodes)))
+        return
+    if groups[0].edges.tobytes() != groups[1].edges.tobytes():
+        yield Difference(where, "edges", f"{len(groups[0].edges)} edges", f"{len(groups[1].edges)} other edges")
+    for one, other in zip(views[0].nodes(bodies[0]), views[1].nodes(bodies[1]), strict=True):
+        place = f"{where}: node {one.index}"
+        found = list(_nodes(place, (views[0].process, one), (views[1].process, other)))
+        if found:
+            yield from found
+            return
+        if one.child is not None and other.child is not None:
+            yield from _bodies(place, views, (one.child, other.child))
+
+
+def _nodes(where: str, left: tuple[Process, NodeView], right: tuple[Process, NodeView]) -> Iterator[Difference]:
+    before, after = _described(*left), _described(*right)
+    for name in before:
+        if before[name] != after[name]:
+            yield Difference(where, name, _text(before[name]), _text(after[name]))
+
+
+def _described(process: Process, node: NodeView) -> dict[str, object]:
+    """What makes up a node, without indices that another capture may number otherwise."""
+    kernel = node.kernel
+    return {
+        "type": getattr(node.type, "name", node.type),
+        "reason": node.reason,
+        "kernel": kernel.name if kernel else "",
+        "image": process.images[kernel.image].key.hex() if kernel and kernel.image < len(process.images) else "",
+        "layout": kernel.parameters if kernel else (),
+        "grid": node.grid,
+        "block": node.block,
+        "shared bytes": node.shared_bytes,
+        "launch attributes": node.attributes,
+        "parameters": node.parameters or b"",
+        "memset": node.memset,
+        "copy": node.copy or b"",
+        "event flags": process.events[node.event] if node.event is not None else None,
+        "child": node.child is not None,
+    }
+
+
+def _text(value: object) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)

@@ -1,0 +1,181 @@
+"""Compiles the `sim_*.cpp` programs and runs each on the simulator: one behaviour a program, exit 0 if it holds."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).absolute().parent
+SIMULATOR_SOURCES = HERE.parents[1] / "foundry" / "native" / "sim"
+PROGRAMS = sorted(path.stem for path in HERE.glob("sim_*.cpp"))
+SANITIZED = bool(os.environ.get("FOUNDRY_SIM_TEST_SANITIZED"))
+# The runtime of an instrumented library is in the programs too; leaks are the driver's to keep until the process ends.
+SANITIZE_FLAGS = ("-fsanitize=address,undefined", "-fno-omit-frame-pointer") if SANITIZED else ()
+
+
+def simulator_directory() -> Path:
+    """Find the simulator: the folder that a variable names, else the package's."""
+    if named := os.environ.get("FOUNDRY_SIM_TEST_LIBRARY"):
+        return Path(named)
+    from foundry import native
+
+    return native.simulator_directory()
+
+
+def cuda_include() -> Path:
+    """Find the folder of cuda.h."""
+    try:
+        import nvidia
+
+        roots = [Path(root) for root in nvidia.__path__]
+    except ImportError:
+        roots = []
+    for root in roots:
+        for header in sorted(root.glob("*/include/cuda.h"), reverse=True):
+            return header.parent
+    return Path("/usr/local/cuda/include")
+
+
+def run_tool(*command: str | Path) -> None:
+    """Run a compiler or packer, and show what it said if it failed."""
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="session")
+def kit(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make the images and the preloaded library that the programs use."""
+    folder = tmp_path_factory.mktemp("sim")
+    packer = SIMULATOR_SOURCES / "make_image.py"
+    kernels = HERE / "sim_kernels.c"
+    run_tool(sys.executable, packer, folder / "kernels.fsim", kernels)
+    run_tool(sys.executable, packer, folder / "kernels.fatbin", kernels, "--fatbin")
+    compiler = os.environ.get("CC") or shutil.which("gcc") or "cc"
+    run_tool(compiler, "-shared", "-fPIC", "-o", folder / "interposer.so", HERE / "sim_interposer.c")
+    return folder
+
+
+def program_environment(name: str, kit: Path, **extra: str) -> dict[str, str]:
+    """Build the environment of a program: little of ours, what it asks for, and the simulator."""
+    environment = {key: os.environ[key] for key in ("PATH", "HOME", "FOUNDRY_SIM_TEST_SANITIZED") if key in os.environ}
+    environment["LD_LIBRARY_PATH"] = str(simulator_directory())
+    environment["FOUNDRY_SIM_TEST_IMAGE"] = str(kit / "kernels.fsim")
+    environment["FOUNDRY_SIM_TEST_FATBIN"] = str(kit / "kernels.fatbin")
+    # Kernels are not instrumented, and a preloaded library may come before the runtime.
+    environment["ASAN_OPTIONS"] = "detect_leaks=0:verify_asan_link_order=0"
+    environment["UBSAN_OPTIONS"] = "halt_on_error=1:print_stacktrace=1"
+    source = HERE / f"{name}.cpp"
+    if source.exists() and (match := re.search(r"^// environment: (.*)$", source.read_text(), re.MULTILINE)):
+        for setting in match[1].split():
+            key, value = setting.split("=", 1)
+            environment[key] = value.replace("+", " ").replace("@interposer@", str(kit / "interposer.so"))
+    return environment | extra
+
+
+def build(name: str, kit: Path) -> Path:
+    """Compile a program once a session."""
+    program = kit / name
+    if not program.exists():
+        compiler = os.environ.get("CXX") or shutil.which("g++") or "c++"
+        run_tool(
+            *(compiler, "-std=c++20", "-O0", "-g", "-Wall", "-Wextra", "-Werror", *SANITIZE_FLAGS),
+            *("-isystem", cuda_include(), HERE / f"{name}.cpp", "-o", program),
+            *(simulator_directory() / "libcuda.so.1", "-ldl", "-pthread"),
+        )
+    return program
+
+
+def run(name: str, kit: Path, **extra: str) -> subprocess.CompletedProcess[str]:
+    """Build and run a program."""
+    return subprocess.run(
+        [str(build(name, kit))],
+        env=program_environment(name, kit, **extra),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_behaviour(name: str, kit: Path) -> None:
+    """Each program exits 0."""
+    done = run(name, kit)
+    assert done.returncode == 0, done.stderr
+
+
+def test_seeds_differ_and_repeat(kit: Path) -> None:
+    """Another seed gives other handles, addresses and orders; the same seed gives the same."""
+    outputs = [run("sim_order", kit, FOUNDRY_SIM_SEED=seed).stdout for seed in ("1", "1", "2", "3", "4")]
+    assert outputs[0] == outputs[1]
+    assert len({output.split("graph")[0] for output in outputs}) > 1
+    assert len({output.split("graph")[1] for output in outputs}) == 4
+
+
+def test_entropy_is_the_default_seed(kit: Path) -> None:
+    """Without a seed no two runs are alike."""
+    assert run("sim_order", kit).stdout != run("sim_order", kit).stdout
+
+
+def test_images_are_deterministic(kit: Path, tmp_path: Path) -> None:
+    """The same source makes the same bytes, wherever it is made."""
+    elsewhere = tmp_path / "copy.c"
+    shutil.copy(HERE / "sim_kernels.c", elsewhere)
+    run_tool(sys.executable, SIMULATOR_SOURCES / "make_image.py", tmp_path / "again.fsim", elsewhere)
+    assert (tmp_path / "again.fsim").read_bytes() == (kit / "kernels.fsim").read_bytes()
+    assert str(HERE).encode() not in (kit / "kernels.fsim").read_bytes()
+
+
+@pytest.mark.parametrize("line", ["// kernel: broken(what)", "// nothing"])
+def test_packer_refuses(line: str, tmp_path: Path) -> None:
+    """A source that declares nothing, or a type that is unknown, is refused with its reason."""
+    source = tmp_path / "bad.c"
+    source.write_text(line + "\n")
+    done = subprocess.run(
+        [sys.executable, str(SIMULATOR_SOURCES / "make_image.py"), str(tmp_path / "out"), str(source)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("make_image: ")
+    assert not (tmp_path / "out").exists()
+
+
+def test_exports_are_the_list() -> None:
+    """The library exports the symbols of the list, its marker, and nothing else."""
+    listing = (SIMULATOR_SOURCES.parent / "table" / "driver_functions.def").read_text()
+    expected = {"foundry_sim_version"}
+    for match in re.finditer(r"^FN(?:_STREAM)?\((\w+), (\w+), (\w+),", listing, re.MULTILINE):
+        expected.add(match[2])
+        if match[0].startswith("FN_STREAM"):
+            expected.add(f"{match[2]}_{match[3]}")
+    symbols = subprocess.run(
+        ["nm", "-D", "--defined-only", str(simulator_directory() / "libcuda.so.1")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert {line.split()[-1] for line in symbols.stdout.splitlines()} == expected
+
+
+@pytest.mark.skipif(SANITIZED, reason="an instrumented library needs its runtime first")
+def test_cuda_bindings(kit: Path) -> None:
+    """`cuda.bindings` runs a kernel on it: launched, captured, replayed."""
+    pytest.importorskip("cuda.bindings")
+    done = subprocess.run(
+        [sys.executable, str(HERE / "sim_cuda_bindings.py"), str(kit / "kernels.fsim")],
+        env=program_environment("sim_cuda_bindings", kit),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "NVIDIA Simulated H200"
