@@ -2,7 +2,8 @@
 
     python minireader.py ARCHIVE        prints what is in it as JSON
 
-`read(bytes)` returns the same as a dict, or raises Refused with a code of registry.md. It reads for checking, not for speed.
+`read(bytes)` returns the same as a dict, or raises Refused with a code of registry.md. It is for checking, not for
+speed.
 """
 
 import hashlib
@@ -10,6 +11,7 @@ import json
 import re
 import struct
 import sys
+from pathlib import Path
 
 import zstandard
 
@@ -30,11 +32,13 @@ class Refused(Exception):
 
 
 def need(condition, code, text):
+    """Refuse unless the condition holds."""
     if not condition:
         raise Refused(code, text)
 
 
 def content(condition, text):
+    """Refuse what a section says unless the condition holds."""
     need(condition, "archive-content", text)
 
 
@@ -58,9 +62,8 @@ def read_container(data):
     need(hashlib.sha256(data[: HEADER.size] + table).digest() == check, "archive-table", "checksum of the table")
     entries = list(ENTRY.iter_unpack(table))
     at, name = HEADER.size, hashlib.sha256(b"foundry capture 1\n")
-    for kind, flags, process, zero, offset, stored, raw, digest in entries:
-        need(not zero and flags in (0, 1), "archive-table", "flags")
-    for kind, flags, process, zero, offset, stored, raw, digest in entries:
+    need(all(not entry[3] and entry[1] in (0, 1) for entry in entries), "archive-table", "flags")
+    for kind, flags, process, _, offset, stored, raw, digest in entries:
         need(offset == at and 0 < stored <= table_at - at, "archive-layout", "overlap, hole or end")
         limit = TEXT_LIMIT if kind in (SUMMARY, CAPTURE, PROCESS) else BLOB_CUT if kind == BLOBS else SECTION_LIMIT
         need(raw <= limit, "archive-limit", "raw size")
@@ -116,6 +119,7 @@ class Columns:
         self.raw, self.at = raw, 0
 
     def column(self, size, count):
+        """Read that many integers of that many bytes."""
         content(size * count <= len(self.raw) - self.at, "a column passes the end")
         found = [
             int.from_bytes(self.raw[at : at + size], "little") for at in range(self.at, self.at + size * count, size)
@@ -124,10 +128,12 @@ class Columns:
         return found
 
     def table(self, layout, count):
+        """Read a table as a list of rows."""
         columns = [(name, self.column(size, count)) for name, size in layout]
         return [{name: values[row] for name, values in columns} for row in range(count)]
 
     def finish(self):
+        """Refuse what is left."""
         content(self.at == len(self.raw), "bytes are left")
 
 
@@ -144,6 +150,7 @@ MEMSET_LAYOUT = (
 
 
 def read_groups(raw):
+    """Return the groups."""
     columns = Columns(raw)
     (count,) = columns.column(4, 1)
     node_counts, edge_counts = columns.column(4, count), columns.column(4, count)
@@ -213,6 +220,7 @@ def read_parameters(raw, nodes):
 
 
 def safe(file):
+    """Tell whether a file of a cache stays below its folder."""
     parts = file["path"].split("/")
     return re.fullmatch(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}", file["cache"]) and not any(
         part in ("", ".", "..") or "\0" in part or "\\" in part for part in parts
@@ -262,5 +270,4 @@ def read(data):
 
 
 if __name__ == "__main__":
-    with open(sys.argv[1], "rb") as file:
-        json.dump(read(file.read()), sys.stdout, indent=1, sort_keys=True)
+    json.dump(read(Path(sys.argv[1]).read_bytes()), sys.stdout, indent=1, sort_keys=True)

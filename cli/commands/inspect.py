@@ -73,16 +73,14 @@ def _show_process(process: ProcessSummary) -> None:
     )
     ranks = ", ".join(f"{name}={value}" for name, value in sorted(process.ranks.items()))
     sets = ", ".join(f"{name or '(unlabelled)'} {number}" for name, number in sorted(process.sets.items()))
+    topologies = count(process.groups, "topology", "topologies")
     pairs = [
         ("process", process.role),
         ("program", process.executable),
         ("ranks", ranks),
         ("GPU", devices),
         ("driver", f"CUDA {driver_version(process.driver_version)}" + (", simulated" if process.simulated else "")),
-        (
-            "graphs",
-            f"{process.graphs}, {process.restorable} restorable, {count(process.groups, 'topology', 'topologies')}",
-        ),
+        ("graphs", f"{process.graphs}, {process.restorable} restorable, {topologies}"),
         ("sets", sets),
         ("nodes", str(process.nodes)),
         ("kernels", f"{process.kernels} in {count(process.images, 'image')}"),

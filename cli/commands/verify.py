@@ -36,9 +36,8 @@ def command(context: typer.Context, archive: Archive, json: Json = False) -> int
             }
         )
     else:
-        print(
-            f"`{archive}` is sound: {count(len(summary.sections), 'section')}, {count(graphs, 'graph')}, capture {summary.capture_id}"
-        )
+        parts = f"{count(len(summary.sections), 'section')}, {count(graphs, 'graph')}"
+        print(f"`{archive}` is sound: {parts}, capture {summary.capture_id}")
         for finding in told:
             where = f"{finding.where}: " if finding.where else ""
             print(f"{finding.severity.name.lower()}: {finding.code}: {where}{finding.text}")

@@ -21,6 +21,7 @@ from foundry.model.views import kernel_ids_of, parameter_sizes_of
 
 _MOST_PROCESSES = 4096
 _THREADS = 8
+_SMALL = 1 << 20
 
 
 def read_archive(path: Path) -> Capture:
@@ -78,12 +79,20 @@ def _blobs(head: Fields, sections: list[bytes]) -> tuple[bytes, ...]:
     for size, _ in listed:
         found.append(joined[at : at + size])
         at += size
-    with ThreadPoolExecutor(_THREADS) as pool:
-        digests = pool.map(lambda blob: hashlib.sha256(blob).digest(), found)
-        for index, ((_, expected), digest) in enumerate(zip(listed, digests, strict=True)):
-            if digest != expected:
-                raise ContentError(f"blob {index} does not match its digest")
+    for index, ((_, expected), digest) in enumerate(zip(listed, _digests(found), strict=True)):
+        if digest != expected:
+            raise ContentError(f"blob {index} does not match its digest")
     return tuple(found)
+
+
+def _digests(blobs: list[bytes]) -> list[bytes]:
+    def digest(blob: bytes) -> bytes:
+        return hashlib.sha256(blob).digest()
+
+    if sum(map(len, blobs)) < _SMALL:
+        return [digest(blob) for blob in blobs]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(digest, blobs))
 
 
 def _file(item: Fields) -> File:

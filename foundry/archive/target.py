@@ -19,8 +19,7 @@ def put(path: Path, parts: Iterable[bytes], *, force: bool) -> None:
 
     What stood there before stands until then, and if this fails. Without force it is never replaced.
     """
-    target = Path(os.path.realpath(path))
-    _check_target(target, force)
+    target = _checked_target(path, force)
     try:
         handle, name = tempfile.mkstemp(prefix=".foundry-", suffix=".partial", dir=target.parent)
     except OSError as error:
@@ -46,18 +45,21 @@ def put(path: Path, parts: Iterable[bytes], *, force: bool) -> None:
     _sync_folder(target.parent)
 
 
-def _check_target(target: Path, force: bool) -> None:
+def _checked_target(path: Path, force: bool) -> Path:
+    """Follow links, and refuse what must not be replaced."""
     try:
+        target = Path(os.path.realpath(path))
         exists = os.path.lexists(target)
         regular = target.is_file()
     except (OSError, ValueError) as error:
-        raise FoundryError(f"cannot write `{target}`: {error}") from None
+        raise FoundryError(f"cannot write {str(path)!r}: {error}") from None
     if exists and not regular:
         raise FoundryError(f"cannot write `{target}`: it is not a regular file")
     if exists and not force:
         raise ArchiveExistsError(
             f"`{target}` exists already", hint="pass `--force` to replace it, or name another file"
         )
+    return target
 
 
 def _write(handle: int, data: bytes) -> None:

@@ -28,6 +28,7 @@ _TEXT_LEVEL = 12
 _TABLE_LEVELS = (3, 9)
 _BLOB_LEVEL = 15
 _BLOB_JOB = 1 << 21
+_SMALL = 1 << 20
 
 
 def write_archive(capture: Capture, path: Path, *, force: bool) -> str:
@@ -66,10 +67,8 @@ class ArchiveStream:
 
     def _compressed(self) -> Iterator[tuple[Kind, int, bytes, bytes]]:
         small = list(_small_sections(self._capture))
-        with ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as pool:
-            packed = pool.map(lambda section: _compress(section[0], section[2]), small)
-            for (kind, process, raw), stored in zip(small, packed, strict=True):
-                yield kind, process, raw, stored
+        for (kind, process, raw), stored in zip(small, _compress_all(small), strict=True):
+            yield kind, process, raw, stored
         for raw in blob_cuts(self._capture.blobs):
             yield Kind.BLOBS, layout.WHOLE, raw, _compress_blobs(raw)
 
@@ -129,6 +128,16 @@ def blob_cuts(blobs: tuple[bytes, ...]) -> Iterator[bytes]:
             room -= len(view)
     if gathered:
         yield b"".join(gathered)
+
+
+def _compress_all(sections: list[tuple[Kind, int, bytes]]) -> list[bytes]:
+    def compress(section: tuple[Kind, int, bytes]) -> bytes:
+        return _compress(section[0], section[2])
+
+    if sum(len(raw) for _, _, raw in sections) < _SMALL:
+        return [compress(section) for section in sections]
+    with ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as pool:
+        return list(pool.map(compress, sections))
 
 
 def _compress(kind: Kind, raw: bytes) -> bytes:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`where` names the place, such as `rank-0: graph decode/8: node 12`; `what` the thing; the others its two values."""
+    """`where` names the place, as `rank-0: graph decode/8: node 12`; `what` the thing; then its two values."""
 
     where: str
     what: str

@@ -46,7 +46,7 @@ def _nodes(where: str, left: tuple[Process, NodeView], right: tuple[Process, Nod
 
 
 def _described(process: Process, node: NodeView) -> dict[str, object]:
-    """What makes up a node, without indices that another capture may number otherwise."""
+    """Give what makes up a node, without indices that another capture may number otherwise."""
     kernel = node.kernel
     return {
         "type": getattr(node.type, "name", node.type),
@@ -61,9 +61,14 @@ def _described(process: Process, node: NodeView) -> dict[str, object]:
         "parameters": node.parameters or b"",
         "memset": node.memset,
         "copy": node.copy or b"",
-        "event flags": process.events[node.event] if node.event is not None else None,
+        "event": node.event,
+        "event flags": _flags(process, node.event),
         "child": node.child is not None,
     }
+
+
+def _flags(process: Process, event: int | None) -> int | None:
+    return process.events[event] if event is not None and event < len(process.events) else None
 
 
 def _text(value: object) -> str:

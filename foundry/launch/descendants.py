@@ -18,15 +18,17 @@ GRACE_SECONDS = 5.0
 
 def _processes() -> Iterator[tuple[int, int, int, str]]:
     """List process id, parent, group and state of every process that can be seen."""
-    for entry in os.scandir(PROC):
-        if not entry.name.isdigit():
-            continue
+    try:
+        numbers = [path.name for path in PROC.iterdir() if path.name.isdigit()]
+    except OSError:
+        return  # a container without /proc
+    for number in numbers:
         try:
-            text = Path(entry.path, "stat").read_text(errors="replace")
+            text = (PROC / number / "stat").read_text(errors="replace")
         except OSError:
             continue
         fields = text[text.rindex(")") + 2 :].split()
-        yield int(entry.name), int(fields[1]), int(fields[2]), fields[0]
+        yield int(number), int(fields[1]), int(fields[2]), fields[0]
 
 
 def below(root: int, *, excluding: frozenset[int] = frozenset()) -> set[int]:

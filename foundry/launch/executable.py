@@ -144,6 +144,8 @@ def _has_capabilities(path: Path) -> bool:
 
 
 def _require_dynamic(path: Path, head: bytes) -> None:
+    if len(head) < 64:
+        raise CommandNotExecutableError(f"`{path}` is not a whole program file")
     if head[4] != _ELF_CLASS_64:
         raise CommandNotExecutableError(f"`{path}` is a 32-bit program, which cannot be hooked")
     if not path.name.startswith(_LOADERS) and not _has_interpreter(path, head):
@@ -161,7 +163,7 @@ def _has_interpreter(path: Path, head: bytes) -> bool:
         with path.open("rb") as file:
             file.seek(offset)
             table = file.read(size * count)
-    except OSError:
+    except (OSError, ValueError):
         return True
     starts = range(0, len(table), max(size, 1))
     return any(int.from_bytes(table[start : start + 4], "little") == _PT_INTERP for start in starts)

@@ -144,7 +144,7 @@ class Supervisor:
                     pause = tick(self)
 
     def _look_at_window(self, pause: float | None) -> float | None:
-        """Pass a new window size on. The terminal tells the command's group of it, not this one, so it must be looked for."""
+        """Pass a new window size on. The terminal tells the command's group of it, not this one, so look for it."""
         if not any(tee.is_terminal for tee in self._tees):
             return pause
         if [tee for tee in self._tees if tee.copy_window_size()]:

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from foundry.model.constants import Arena
 from foundry.model.tables import Table
 
-
 PAGE = 2 << 20
 LARGEST_ADDRESS = 1 << 57
 

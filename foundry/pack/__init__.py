@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from foundry.findings import Finding
     from foundry.model import Capture
 
-__all__ = ["pack"]
+__all__ = ["add_files", "pack"]
 
 
 def pack(
@@ -25,3 +25,10 @@ def pack(
     from foundry.pack.session import pack_session
 
     return pack_session(spool_folder, dict(context or {}), all_kernels)
+
+
+def add_files(capture: Capture, files: Iterable[tuple[str, str, int, bytes]]) -> Capture:
+    """Add files of JIT caches to a capture: cache, path below the cache's folder, mode, bytes; equal bytes once."""
+    from foundry.pack.files import with_files
+
+    return with_files(capture, files)

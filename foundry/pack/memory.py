@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from foundry.model import HOST_RANGES, NONE, Contents, Phase, Range, RangeKind
+from foundry.model import HOST_RANGES, NONE, Contents, Phase, PhaseKind, Range, RangeKind
 from foundry.model.tables import ALLOCATION, Table, frozen
 from foundry.spool import events
 
@@ -84,6 +84,10 @@ class Memory:
                 self.phases[index] = replace(phase, end=self.step)
                 self._open_phases.remove(index)
                 return
+
+    def in_scratch(self) -> bool:
+        """Tell whether a scratch phase is open: what happens in it a restore skips."""
+        return any(self.phases[index].kind == PhaseKind.SCRATCH for index in self._open_phases)
 
     def table(self) -> Table:
         """Make the table of allocations."""

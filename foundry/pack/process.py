@@ -138,6 +138,9 @@ class ProcessPacker:
             self.committed = self.memory.step
 
     def _graph(self, event: events.Graph) -> None:
+        if self.memory.in_scratch() and not (event.set or event.key):
+            self._execs.pop(event.exec, None)
+            return
         resolver = Resolver(
             kernel=lambda handle: self.images.kernel_id(handle, event.device),
             event=lambda handle: self._event_ids.get(handle, NONE),

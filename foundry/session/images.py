@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from foundry import native
 from foundry.errors import ArchiveError, DiskFullError, MismatchError
+from foundry.session.listener import Listener
 from foundry.store import images
 from foundry.store.location import Location
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from foundry.archive import Summary
 
 
-def folder_for(archive_path: Path, summary: Summary, place: Location) -> Path:
+def folder_for(archive_path: Path, summary: Summary, place: Location, listener: Listener) -> Path:
     """Give the images of an archive, from the cache or made now."""
     roles = [process.role for process in summary.processes]
     if not roles:
@@ -24,7 +25,8 @@ def folder_for(archive_path: Path, summary: Summary, place: Location) -> Path:
     for folder in candidates:
         if images.ready(folder, roles, hook.image_fault):
             return folder
-    _build(archive_path, candidates[-1], summary.capture_id)
+    with listener.step("unpacking the archive for this and later starts"):
+        _build(archive_path, candidates[-1], summary.capture_id)
     return candidates[-1]
 
 

@@ -104,7 +104,7 @@ def _restoring(
     gate.require_usable(summary, models, simulated=request.simulated)
     for note in gate.differences(summary, secrets.masked(request.command), environment):
         listener.note(note)
-    folder = images.folder_for(path, summary, place)
+    folder = images.folder_for(path, summary, place, listener)
     return Plan(found, place, path, summary, folder)
 
 

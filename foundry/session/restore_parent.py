@@ -19,7 +19,9 @@ from foundry.session.restore import Plan, Request, environment_of
 from foundry.session.status import Status
 from foundry.session.workspace import Workspace
 
-TICK_SECONDS = 0.1
+TICK_SECONDS = 0.02
+"""Short, because a command whose restore is given up must be ended before it has done much."""
+READY_TICK_SECONDS = 1.0
 DISARMED = "mismatch-disarmed"
 
 
@@ -95,7 +97,7 @@ class _Parent:
             elif self.status.ready and self._ready_after is None:
                 self._ready_after = time.monotonic() - self._started
                 self._write_report(self._report(None))
-        return TICK_SECONDS if self._ready_after is None else 1.0
+        return TICK_SECONDS if self._ready_after is None else READY_TICK_SECONDS
 
     def finish(self, ended: Ended) -> Outcome:
         """After the command's end: the last report, and how it went."""
@@ -111,6 +113,7 @@ class _Parent:
                 hint="capture again, or let it start without restore: `--on-mismatch fallback`",
             )
         final = self._report(ended)
+        final["error"] = str(problem) if problem else None
         self._write_report(final)
         return Outcome(problem.exit_code if problem else ended.code, ended, final, problem)
 

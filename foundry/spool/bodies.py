@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from foundry.model.constants import NodeType
 from foundry.model.checks import LARGEST_BLOCK
+from foundry.model.constants import NodeType
 from foundry.model.tables import COPY_SIZE, PARAMETER_ALIGNMENT, Table
 from foundry.spool.cursor import Cursor, MalformedError
 

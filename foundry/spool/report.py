@@ -37,8 +37,7 @@ def restore_reports(session: Path) -> list[RestoreReport]:
             elif isinstance(event, events.GraphRestored):
                 report.graphs.append(event)
             elif isinstance(event, events.Timings):
-                for name, nanoseconds in event.values:
-                    report.timings[name] = report.timings.get(name, 0) + nanoseconds
+                report.timings.update(event.values)
             elif isinstance(event, events.Told):
                 report.told.append(event)
         reports.append(report)

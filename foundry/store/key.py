@@ -81,4 +81,4 @@ def readable(words: Sequence[str]) -> str:
             if not word.startswith("-"):
                 name = Path(word).stem
                 break
-    return _READABLE.sub("_", name)[:40] or "command"
+    return _READABLE.sub("_", name).lstrip(".")[:40] or "command"

@@ -9,8 +9,19 @@
 Without the hook the same program is a plain start.
 """
 
-from foundry.graphs import commit
+from foundry import graphs as _graphs
+from foundry.torch import memory as _memory
 from foundry.torch.graph import Graph
 from foundry.torch.graph_set import GraphSet
+
+
+def commit() -> None:
+    """Say that the program is ready to serve: what was captured so far is whole, and warm-up memory is given back.
+
+    Does nothing on a plain start. Call it outside of captures and `torch.cuda.use_mem_pool`.
+    """
+    _memory.release_scratch()
+    _graphs.commit()
+
 
 __all__ = ["Graph", "GraphSet", "commit"]

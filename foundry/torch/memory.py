@@ -70,14 +70,28 @@ def live_blocks(device: torch.device, pool: tuple[int, int]) -> list[tuple[int, 
     )
 
 
+_scratch: dict[int, Any] = {}
+"""One pool a device for all that warm-ups need: torch ends the process if a pool is dropped while any is in use."""
+
+
 @contextlib.contextmanager
 def scratch(hook: Hook, name: str, device: torch.device) -> Iterator[None]:
     """Keep all memory of the block apart: torch's in a pool of its own, the libraries' in the hook's scratch arena."""
     with capi.scratch(hook, name):
-        pool = torch.cuda.MemPool()
-        with torch.cuda.use_mem_pool(pool, device=device):
+        if device.index not in _scratch:
+            _scratch[device.index] = torch.cuda.MemPool()
+        with torch.cuda.use_mem_pool(_scratch[device.index], device=device):
             yield
-        del pool
+
+
+def scratch_pools() -> int:
+    """Return how many devices hold memory of warm-ups."""
+    return len(_scratch)
+
+
+def release_scratch() -> None:
+    """Give the warm-ups' memory back. Must not run inside `torch.cuda.use_mem_pool` or a capture."""
+    _scratch.clear()
 
 
 def _segments(device: torch.device, pool: tuple[int, int]) -> Iterator[dict[str, Any]]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import stat
-import statistics
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -252,7 +250,7 @@ class TestReport:
 
 
 SLOW_MODULES = {
-    "typer", "rich", "click", "pydantic", "numpy", "asyncio", "urllib.request", "subprocess", "email",
+    "typer", "rich", "click", "pydantic", "numpy", "asyncio", "urllib.request", "email",
     "importlib.metadata", "ctypes.util", "foundry.session.capture", "foundry.session.restore_parent", "foundry.model",
     "foundry.launch.supervisor",
 }  # fmt: skip
@@ -276,16 +274,19 @@ def test_a_start_imports_nothing_slow(foundry_command: CommandLine, archive_path
     assert modules & SLOW_MODULES == set()
 
 
-def test_a_start_takes_less_than_150_milliseconds(foundry_command: CommandLine, archive_path: Path) -> None:
-    words = ("restore", archive_path, "--", "true")
-    foundry_command.run(*words)
+def own_seconds(words: list[str], command: CommandLine) -> float:
+    """Processor time, the least of several runs: other work on the machine only ever adds to it."""
     seconds = []
-    for _ in range(7):
-        started = time.perf_counter()
-        assert foundry_command.run(*words).returncode == 0
-        seconds.append(time.perf_counter() - started)
-    bare = time.perf_counter()
-    subprocess.run([sys.executable, "-c", ""], check=True, env={**os.environ})
-    bare = time.perf_counter() - bare
-    # The best of several, because other work on the machine only ever adds.
-    assert min(seconds) < 0.15 + bare, statistics.median(seconds)
+    for _ in range(5):
+        process = subprocess.Popen(words, env=command.environment, cwd=command.work)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0
+        seconds.append(usage.ru_utime + usage.ru_stime)
+    return min(seconds)
+
+
+def test_a_start_takes_less_than_150_milliseconds(foundry_command: CommandLine, archive_path: Path) -> None:
+    words = foundry_command.words("restore", "-q", archive_path, "--", "true")
+    subprocess.run(words, env=foundry_command.environment, check=True)
+    assert own_seconds(words, foundry_command) < 0.15 + own_seconds(["true"], foundry_command)

@@ -20,12 +20,12 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "format_spec")]
 
 import minireader  # noqa: E402
+from helpers.archive_builder import Piece, build, changed, pieces_of  # noqa: E402
+from helpers.varied import varied_capture  # noqa: E402
 
 from foundry.archive.layout import CRITICAL, ENTRY, FOOTER, HEADER, MAGIC, WHOLE, Kind  # noqa: E402
 from foundry.findings import Finding, Severity  # noqa: E402
 from foundry.model import Capture, File  # noqa: E402
-from helpers.archive_builder import Piece, build, changed, pieces_of  # noqa: E402
-from helpers.varied import varied_capture  # noqa: E402
 
 FOLDER = ROOT / "format_spec" / "vectors" / "v1"
 SEED = 11

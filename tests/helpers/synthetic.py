@@ -1,4 +1,4 @@
-"""A seeded capture like that of a torch decode job: graphs of hundreds of nodes, pointers, and noise in the parameters."""
+"""A seeded capture like that of a torch decode job: graphs of hundreds of nodes, pointers, noise in the parameters."""
 
 from __future__ import annotations
 

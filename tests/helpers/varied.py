@@ -1,4 +1,4 @@
-"""Small captures with a bit of everything, driven by a random source, for properties and for the conformance vectors."""
+"""Small captures with a bit of everything, driven by a random source, for properties and conformance vectors."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from foundry.model import Capture, File
-from foundry.pack import pack
 from helpers.spool_writer import (
     SpoolWriter,
     body,
@@ -22,6 +20,9 @@ from helpers.spool_writer import (
     memset_node,
     refused_node,
 )
+
+from foundry.model import Capture, File
+from foundry.pack import pack
 
 BASE = 0x400000000000
 ARENA = 1 << 38

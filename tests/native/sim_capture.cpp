@@ -1,8 +1,11 @@
-// A capture that forks to a second stream and joins again: nothing runs, the graph has the right edges, a replay gives the result.
+// A capture that forks to a second stream and joins again: nothing runs, the graph has the right edges, a replay gives
+// the result.
 #include "sim_test.h"
 
 static int host_calls = 0;
-static void host(void *) { ++host_calls; }
+static void host(void *) {
+    ++host_calls;
+}
 
 int main() {
     start();
@@ -51,8 +54,7 @@ int main() {
                                      CU_GRAPH_NODE_TYPE_HOST,   CU_GRAPH_NODE_TYPE_KERNEL, CU_GRAPH_NODE_TYPE_MEMCPY,
                                      CU_GRAPH_NODE_TYPE_MEMCPY};
     REQUIRE(nodes.size() == 7 && edge_count(graph) == 7);
-    for (std::size_t index = 0; index < 7; ++index)
-        REQUIRE(type_of(nodes[index]) == types[index]);
+    for (std::size_t index = 0; index < 7; ++index) REQUIRE(type_of(nodes[index]) == types[index]);
     std::size_t join_count = 0;
     CHECK(cuGraphNodeGetDependencies(nodes[4], nullptr, &join_count));
     REQUIRE(join_count == 2);

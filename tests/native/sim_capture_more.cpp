@@ -41,11 +41,11 @@ int main() {
     CHECK(cuMemAllocAsync(&afterwards, 64, stream));
     CHECK(cuStreamEndCapture(stream, &graph));
     nodes = nodes_of(graph);
-    const CUgraphNodeType types[] = {CU_GRAPH_NODE_TYPE_MEM_ALLOC, CU_GRAPH_NODE_TYPE_MEMSET, CU_GRAPH_NODE_TYPE_MEMCPY,
-                                     CU_GRAPH_NODE_TYPE_MEM_FREE,  CU_GRAPH_NODE_TYPE_GRAPH,  CU_GRAPH_NODE_TYPE_MEM_ALLOC};
+    const CUgraphNodeType types[] = {CU_GRAPH_NODE_TYPE_MEM_ALLOC, CU_GRAPH_NODE_TYPE_MEMSET,
+                                     CU_GRAPH_NODE_TYPE_MEMCPY,    CU_GRAPH_NODE_TYPE_MEM_FREE,
+                                     CU_GRAPH_NODE_TYPE_GRAPH,     CU_GRAPH_NODE_TYPE_MEM_ALLOC};
     REQUIRE(nodes.size() == 6);
-    for (std::size_t index = 0; index < 6; ++index)
-        REQUIRE(type_of(nodes[index]) == types[index]);
+    for (std::size_t index = 0; index < 6; ++index) REQUIRE(type_of(nodes[index]) == types[index]);
     CUDA_MEM_ALLOC_NODE_PARAMS allocation = {};
     CHECK(cuGraphMemAllocNodeGetParams(nodes[0], &allocation));
     REQUIRE(allocation.dptr == temporary && allocation.bytesize == 4096);

@@ -30,7 +30,8 @@ int main() {
     REQUIRE(count == 2);
     for (int edge = 0; edge < 2; ++edge) {
         bool programmatic = from[edge] == nodes[1];
-        REQUIRE(data[edge].type == (programmatic ? CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC : CU_GRAPH_DEPENDENCY_TYPE_DEFAULT));
+        REQUIRE(data[edge].type ==
+                (programmatic ? CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC : CU_GRAPH_DEPENDENCY_TYPE_DEFAULT));
         REQUIRE(data[edge].from_port == (programmatic ? CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC : 0));
     }
     EXPECT(CUDA_ERROR_LOSSY_QUERY, cuGraphGetEdges(graph, from, to, &count));

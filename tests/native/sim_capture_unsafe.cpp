@@ -10,7 +10,8 @@ template <class Call> static void unsafe(CUstreamCaptureMode mode, CUresult expe
     CHECK(cuStreamBeginCapture_v2(stream, mode));
     EXPECT(expected, call());
     CUgraph graph = nullptr;
-    EXPECT(expected == CUDA_SUCCESS ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream, &graph));
+    EXPECT(expected == CUDA_SUCCESS ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+           cuStreamEndCapture(stream, &graph));
 }
 
 int main() {

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from cuda.bindings import driver
 
 
-def check(result: tuple) -> object:
+def check(result: tuple[Any, ...]) -> Any:
     """Give the values of a driver call, or raise."""
     error, *values = result
     if error != driver.CUresult.CUDA_SUCCESS:
@@ -42,7 +43,7 @@ def main(image: Path) -> None:
     def launch() -> None:
         check(driver.cuLaunchKernel(function, 4, 1, 1, 256, 1, 1, 0, stream, arguments.ctypes.data, 0))
 
-    def result() -> np.ndarray:
+    def result() -> np.ndarray[Any, Any]:
         check(driver.cuStreamSynchronize(stream))
         check(driver.cuMemcpyDtoH(out, d_out, out.nbytes))
         return out

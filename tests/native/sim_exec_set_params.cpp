@@ -1,7 +1,9 @@
 // Single nodes of an exec: changed, switched off and on; the source graph stays as it was. Flags; user objects.
 #include "sim_test.h"
 
-static void gone(void *flag) { *static_cast<bool *>(flag) = true; }
+static void gone(void *flag) {
+    *static_cast<bool *>(flag) = true;
+}
 
 int main() {
     CUcontext context = start();

@@ -1,7 +1,9 @@
 // Updating an exec: what is taken over, what is refused and why; a refusal changes nothing.
 #include "sim_test.h"
 
-static CUDA_MEMSET_NODE_PARAMS fill_of(CUdeviceptr address, unsigned value) { return {address, 0, value, 4, 4, 1}; }
+static CUDA_MEMSET_NODE_PARAMS fill_of(CUdeviceptr address, unsigned value) {
+    return {address, 0, value, 4, 4, 1};
+}
 
 int main() {
     CUcontext context = start();
@@ -18,8 +20,7 @@ int main() {
         CUgraphNode first = nullptr, second = nullptr, third = nullptr;
         CHECK(cuGraphAddKernelNode_v2(&first, graph, nullptr, 0, &parameters));
         CHECK(cuGraphAddMemsetNode(&second, graph, &first, linked ? 1 : 0, &fill, context));
-        if (extra_node)
-            CHECK(cuGraphAddEmptyNode(&third, graph, nullptr, 0));
+        if (extra_node) CHECK(cuGraphAddEmptyNode(&third, graph, nullptr, 0));
         return graph;
     };
     CUgraph graph = build(one, 5, true, false);

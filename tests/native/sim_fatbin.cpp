@@ -1,4 +1,5 @@
-// An image inside a fatbin container loads from the container and from the wrapper that compilers emit; damage is refused.
+// An image inside a fatbin container loads from the container and from the wrapper that compilers emit; damage is
+// refused.
 #include "sim_test.h"
 
 int main() {

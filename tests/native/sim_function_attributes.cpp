@@ -19,7 +19,8 @@ int main() {
     REQUIRE(attribute(kernel, CU_FUNC_ATTRIBUTE_BINARY_VERSION) == 90);
     EXPECT(CUDA_ERROR_INVALID_VALUE, cuKernelSetAttribute(dynamic, 227 * 1024 - 255, kernel, 0));
     EXPECT(CUDA_ERROR_INVALID_VALUE, cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_NUM_REGS, 10, kernel, 0));
-    EXPECT(CUDA_ERROR_INVALID_VALUE, cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 101));
+    EXPECT(CUDA_ERROR_INVALID_VALUE,
+           cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 101));
     CHECK(cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 50));
     REQUIRE(attribute(kernel, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) == 50);
 
@@ -27,7 +28,8 @@ int main() {
     CHECK(cuMemsetD32_v2(in, 5, 4));
     unsigned count = 4;
     void *arguments[] = {&out, &in, &count};
-    EXPECT(CUDA_ERROR_INVALID_VALUE, cuLaunchKernel(function, 2, 1, 1, 32, 1, 1, 100 * 1024, nullptr, arguments, nullptr));
+    EXPECT(CUDA_ERROR_INVALID_VALUE,
+           cuLaunchKernel(function, 2, 1, 1, 32, 1, 1, 100 * 1024, nullptr, arguments, nullptr));
     CHECK(cuKernelSetAttribute(dynamic, 100 * 1024, kernel, 0));
     CHECK(cuLaunchKernel(function, 2, 1, 1, 32, 1, 1, 100 * 1024, nullptr, arguments, nullptr));
     REQUIRE(word_at(out) == 2000020);

@@ -20,7 +20,8 @@ int main() {
     kernel.kernel.blockDimX = kernel.kernel.blockDimY = kernel.kernel.blockDimZ = 1;
     kernel.kernel.kernelParams = one.arguments;
     CHECK(cuGraphAddNode_v2(&first, graph, &fill, nullptr, 1, &kernel));
-    CUgraphEdgeData programmatic = {CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, 0, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC, {}};
+    CUgraphEdgeData programmatic = {
+        CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, 0, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC, {}};
     CHECK(cuGraphAddNode_v2(&second, graph, &first, &programmatic, 1, &kernel));
     EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddNode_v2(&second, graph, &fill, &programmatic, 1, &kernel));
     kernel.kernel.kernelParams = two.arguments;

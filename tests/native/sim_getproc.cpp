@@ -9,7 +9,9 @@ static void *look_up(const char *name, int version, cuuint64_t flags = 0) {
     return address;
 }
 
-template <class Function> static void *address_of(Function *function) { return reinterpret_cast<void *>(function); }
+template <class Function> static void *address_of(Function *function) {
+    return reinterpret_cast<void *>(function);
+}
 
 int main() {
     REQUIRE(look_up("cuMemAlloc", 12000) == address_of(cuMemAlloc_v2));

@@ -11,9 +11,9 @@ int main() {
     CUgraph graph = nullptr;
     CHECK(cuGraphCreate(&graph, 0));
     CUgraphNode node[4];
-    for (CUgraphNode &one : node)
-        CHECK(cuGraphAddKernelNode_v2(&one, graph, nullptr, 0, &parameters));
-    CUgraphEdgeData programmatic = {CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, 0, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC, {}};
+    for (CUgraphNode &one : node) CHECK(cuGraphAddKernelNode_v2(&one, graph, nullptr, 0, &parameters));
+    CUgraphEdgeData programmatic = {
+        CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, 0, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC, {}};
     CUgraphEdgeData data[] = {programmatic, {}};
     CUgraphNode from[] = {node[0], node[1]}, to[] = {node[1], node[2]};
     CHECK(cuGraphAddDependencies_v2(graph, from, to, data, 2));
@@ -22,7 +22,7 @@ int main() {
     std::size_t count = 1;
     CHECK(cuGraphNodeGetDependencies_v2(node[2], &got, &got_data, &count));
     REQUIRE(got == node[1] && got_data.type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC); // as the first edge of the call
-    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddDependencies(graph, from, to, 1));       // exists
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddDependencies(graph, from, to, 1));      // exists
     CHECK(cuGraphRemoveDependencies_v2(graph, from + 1, to + 1, nullptr, 1));
     EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphRemoveDependencies(graph, from + 1, to + 1, 1));
     CHECK(cuGraphAddDependencies_v2(graph, from + 1, to + 1, data + 1, 1));
@@ -32,7 +32,8 @@ int main() {
 
     CUgraphNode empty = nullptr;
     CHECK(cuGraphAddEmptyNode(&empty, graph, &node[2], 1));
-    EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddDependencies_v2(graph, &node[3], &empty, &programmatic, 1)); // not a kernel
+    EXPECT(CUDA_ERROR_INVALID_VALUE,
+           cuGraphAddDependencies_v2(graph, &node[3], &empty, &programmatic, 1)); // not a kernel
     programmatic.reserved[0] = 1;
     EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddDependencies_v2(graph, &node[2], &node[3], &programmatic, 1));
     EXPECT(CUDA_ERROR_INVALID_VALUE, cuGraphAddDependencies(graph, &node[2], &node[2], 1));

@@ -1,7 +1,9 @@
 // Every kind of node can be built, read back, changed, cloned and run.
 #include "sim_test.h"
 
-static void bump(void *number) { ++*static_cast<int *>(number); }
+static void bump(void *number) {
+    ++*static_cast<int *>(number);
+}
 
 int main() {
     CUcontext context = start();

@@ -1,4 +1,5 @@
-// Parameters of kernel nodes are copied by the kernel's layout, from pointers or from a buffer; attributes have defaults and limits.
+// Parameters of kernel nodes are copied by the kernel's layout, from pointers or from a buffer; attributes have
+// defaults and limits.
 #include "sim_test.h"
 
 int main() {
@@ -25,7 +26,8 @@ int main() {
     CUDA_KERNEL_NODE_PARAMS back = {};
     CHECK(cuGraphKernelNodeGetParams_v2(by_kernel, &back));
     REQUIRE(back.func == function && back.kern == kernel && back.ctx == context && back.gridDimX == 2 && !back.extra);
-    REQUIRE(*static_cast<CUdeviceptr *>(back.kernelParams[0]) == data && *static_cast<std::uint8_t *>(back.kernelParams[1]) == 3 &&
+    REQUIRE(*static_cast<CUdeviceptr *>(back.kernelParams[0]) == data &&
+            *static_cast<std::uint8_t *>(back.kernelParams[1]) == 3 &&
             *static_cast<std::uint64_t *>(back.kernelParams[3]) == 4);
     CUDA_KERNEL_NODE_PARAMS_v1 old = {};
     CHECK(cuGraphKernelNodeGetParams(by_kernel, &old));
@@ -42,7 +44,8 @@ int main() {
     CHECK(cuGraphAddKernelNode(&by_buffer, graph, &by_kernel, 1, &through));
     CHECK(cuGraphKernelNodeGetParams_v2(by_buffer, &back));
     REQUIRE(!back.kernelParams && back.extra && back.extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER);
-    REQUIRE(std::memcmp(back.extra[1], buffer, sizeof buffer) == 0 && *static_cast<std::size_t *>(back.extra[3]) == sizeof buffer);
+    REQUIRE(std::memcmp(back.extra[1], buffer, sizeof buffer) == 0 &&
+            *static_cast<std::size_t *>(back.extra[3]) == sizeof buffer);
     CUgraphNode copied = nullptr;
     CHECK(cuGraphAddKernelNode_v2(&copied, graph, &by_buffer, 1, &back)); // what was read can be built again
     size = 20;
@@ -50,17 +53,16 @@ int main() {
     CHECK(cuGraphLaunch(instantiate(graph), nullptr));
     REQUIRE(word_at(data) == 3 * 5 + 2 * 7 * 5 && word_at(data + 12) == 85 && word_at(data + 16) == 0);
 
-    const bool valid[16] = {false, true, true, false, true, true, false, false, true, true, true, false, false, true, true, false};
+    const bool valid[16] = {false, true, true, false, true,  true, false, false,
+                            true,  true, true, false, false, true, true,  false};
     for (int id = 0; id < 16; ++id) {
         CUkernelNodeAttrValue value;
         std::memset(&value, 0xee, sizeof value);
         EXPECT(valid[id] ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE,
                cuGraphKernelNodeGetAttribute(by_kernel, static_cast<CUkernelNodeAttrID>(id), &value));
         unsigned char expected[64] = {};
-        if (id == 5)
-            expected[0] = 1;
-        if (id == 9)
-            expected[1] = 1;
+        if (id == 5) expected[0] = 1;
+        if (id == 9) expected[1] = 1;
         REQUIRE(!valid[id] || std::memcmp(&value, expected, sizeof expected) == 0);
     }
     CUkernelNodeAttrValue value = {};

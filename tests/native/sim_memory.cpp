@@ -24,8 +24,10 @@ int main() {
     CHECK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, large + 7));
     REQUIRE(type == CU_MEMORYTYPE_DEVICE);
     int host = 0;
-    EXPECT(CUDA_ERROR_INVALID_VALUE, cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, reinterpret_cast<CUdeviceptr>(&host)));
-    CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+    EXPECT(CUDA_ERROR_INVALID_VALUE,
+           cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, reinterpret_cast<CUdeviceptr>(&host)));
+    CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                   CU_POINTER_ATTRIBUTE_RANGE_SIZE};
     int ordinal = 0;
     void *answers[] = {&type, &ordinal, &size};
     CHECK(cuPointerGetAttributes(3, asked, answers, reinterpret_cast<CUdeviceptr>(&host)));

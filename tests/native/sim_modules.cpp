@@ -84,7 +84,8 @@ int main() {
     CHECK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, global));
     REQUIRE(type == CU_MEMORYTYPE_DEVICE);
     // A kernel where a function is expected, as launches take it.
-    CHECK(cuLaunchKernel(reinterpret_cast<CUfunction>(library.kernel("count")), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
+    CHECK(cuLaunchKernel(reinterpret_cast<CUfunction>(library.kernel("count")), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr,
+                         nullptr));
     REQUIRE(counter_of(module) == 8);
     CHECK(cuLibraryUnload(library.library));
     EXPECT(CUDA_ERROR_INVALID_HANDLE, cuKernelGetName(&name, kernel));

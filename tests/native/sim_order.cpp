@@ -20,11 +20,8 @@ int main() {
     std::vector<std::uint32_t> order = list_at(list);
     REQUIRE(order.size() == 8);
     std::size_t place[8];
-    for (std::size_t index = 0; index < 8; ++index)
-        place[order[index]] = index;
-    for (std::size_t even = 0; even < 8; even += 2)
-        REQUIRE(place[even] < place[even + 1]);
-    for (std::uint32_t value : order)
-        std::printf("%u ", value);
+    for (std::size_t index = 0; index < 8; ++index) place[order[index]] = index;
+    for (std::size_t even = 0; even < 8; even += 2) REQUIRE(place[even] < place[even + 1]);
+    for (std::uint32_t value : order) std::printf("%u ", value);
     std::printf("graph %p list %llx\n", static_cast<void *>(graph), list);
 }

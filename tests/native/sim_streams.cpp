@@ -1,8 +1,12 @@
 // Streams of all sorts, their attributes, host functions, callbacks, events with times.
 #include "sim_test.h"
 
-static void add_one(void *number) { ++*static_cast<int *>(number); }
-static void CUDA_CB called(CUstream, CUresult result, void *number) { *static_cast<int *>(number) += result == CUDA_SUCCESS ? 10 : 0; }
+static void add_one(void *number) {
+    ++*static_cast<int *>(number);
+}
+static void CUDA_CB called(CUstream, CUresult result, void *number) {
+    *static_cast<int *>(number) += result == CUDA_SUCCESS ? 10 : 0;
+}
 
 int main() {
     start();

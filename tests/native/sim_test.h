@@ -22,22 +22,22 @@ inline const char *error_name(CUresult result) {
     return name ? name : "?";
 }
 
-#define REQUIRE(condition)                                                            \
-    do {                                                                              \
-        if (!(condition)) {                                                           \
-            std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-            std::exit(1);                                                             \
-        }                                                                             \
+#define REQUIRE(condition)                                                                                             \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                               \
+            std::exit(1);                                                                                              \
+        }                                                                                                              \
     } while (false)
 
-#define EXPECT(expected, call)                                                                                   \
-    do {                                                                                                         \
-        CUresult result_ = (call);                                                                               \
-        if (result_ != (expected)) {                                                                             \
-            std::fprintf(stderr, "%s:%d: %s gave %s, expected %s\n", __FILE__, __LINE__, #call, error_name(result_), \
-                         error_name(expected));                                                                  \
-            std::exit(1);                                                                                        \
-        }                                                                                                        \
+#define EXPECT(expected, call)                                                                                         \
+    do {                                                                                                               \
+        CUresult result_ = (call);                                                                                     \
+        if (result_ != (expected)) {                                                                                   \
+            std::fprintf(stderr, "%s:%d: %s gave %s, expected %s\n", __FILE__, __LINE__, #call, error_name(result_),   \
+                         error_name(expected));                                                                        \
+            std::exit(1);                                                                                              \
+        }                                                                                                              \
     } while (false)
 
 #define CHECK(call) EXPECT(CUDA_SUCCESS, call)
@@ -123,8 +123,7 @@ struct Append {
 
 inline std::vector<std::uint32_t> list_at(CUdeviceptr list) {
     std::vector<std::uint32_t> values(word_at(list));
-    if (!values.empty())
-        CHECK(cuMemcpyDtoH_v2(values.data(), list + 4, values.size() * 4));
+    if (!values.empty()) CHECK(cuMemcpyDtoH_v2(values.data(), list + 4, values.size() * 4));
     return values;
 }
 

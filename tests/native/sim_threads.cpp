@@ -30,6 +30,5 @@ int main() {
             REQUIRE(values.size() == 20 && values[19] == id * 1000 + 19);
             CHECK(cuMemFree_v2(list));
         });
-    for (std::thread &thread : threads)
-        thread.join();
+    for (std::thread &thread : threads) thread.join();
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -14,9 +15,6 @@ import pytest
 HERE = Path(__file__).absolute().parent
 SIMULATOR_SOURCES = HERE.parents[1] / "foundry" / "native" / "sim"
 PROGRAMS = sorted(path.stem for path in HERE.glob("sim_*.cpp"))
-SANITIZED = bool(os.environ.get("FOUNDRY_SIM_TEST_SANITIZED"))
-# The runtime of an instrumented library is in the programs too; leaks are the driver's to keep until the process ends.
-SANITIZE_FLAGS = ("-fsanitize=address,undefined", "-fno-omit-frame-pointer") if SANITIZED else ()
 
 
 def simulator_directory() -> Path:
@@ -26,6 +24,12 @@ def simulator_directory() -> Path:
     from foundry import native
 
     return native.simulator_directory()
+
+
+@functools.cache
+def sanitized() -> bool:
+    """Tell whether the simulator was built with sanitizers: then the programs have to be, too."""
+    return b"libasan.so" in (simulator_directory() / "libcuda.so.1").read_bytes()
 
 
 def cuda_include() -> Path:
@@ -63,11 +67,13 @@ def kit(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def program_environment(name: str, kit: Path, **extra: str) -> dict[str, str]:
     """Build the environment of a program: little of ours, what it asks for, and the simulator."""
-    environment = {key: os.environ[key] for key in ("PATH", "HOME", "FOUNDRY_SIM_TEST_SANITIZED") if key in os.environ}
+    environment = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ}
+    if sanitized():
+        environment["FOUNDRY_SIM_TEST_SANITIZED"] = "1"
     environment["LD_LIBRARY_PATH"] = str(simulator_directory())
     environment["FOUNDRY_SIM_TEST_IMAGE"] = str(kit / "kernels.fsim")
     environment["FOUNDRY_SIM_TEST_FATBIN"] = str(kit / "kernels.fatbin")
-    # Kernels are not instrumented, and a preloaded library may come before the runtime.
+    # What the driver keeps until the process ends is no leak; a preloaded library may come before the runtime.
     environment["ASAN_OPTIONS"] = "detect_leaks=0:verify_asan_link_order=0"
     environment["UBSAN_OPTIONS"] = "halt_on_error=1:print_stacktrace=1"
     source = HERE / f"{name}.cpp"
@@ -83,8 +89,9 @@ def build(name: str, kit: Path) -> Path:
     program = kit / name
     if not program.exists():
         compiler = os.environ.get("CXX") or shutil.which("g++") or "c++"
+        sanitize = ("-fsanitize=address,undefined", "-fno-omit-frame-pointer") if sanitized() else ()
         run_tool(
-            *(compiler, "-std=c++20", "-O0", "-g", "-Wall", "-Wextra", "-Werror", *SANITIZE_FLAGS),
+            *(compiler, "-std=c++20", "-O0", "-g", "-Wall", "-Wextra", "-Werror", *sanitize),
             *("-isystem", cuda_include(), HERE / f"{name}.cpp", "-o", program),
             *(simulator_directory() / "libcuda.so.1", "-ldl", "-pthread"),
         )
@@ -121,6 +128,13 @@ def test_seeds_differ_and_repeat(kit: Path) -> None:
 def test_entropy_is_the_default_seed(kit: Path) -> None:
     """Without a seed no two runs are alike."""
     assert run("sim_order", kit).stdout != run("sim_order", kit).stdout
+
+
+@pytest.mark.parametrize("lever", ["FOUNDRY_SIM_FAIL", "FOUNDRY_SIM_MASK"])
+def test_a_lever_that_names_nothing_is_said(lever: str, kit: Path) -> None:
+    """A misspelt function in a lever does not pass in silence."""
+    done = run("sim_order", kit, **{lever: "cuMemAllocate"})
+    assert done.stderr == f"foundry simulator: {lever} names no exported function: `cuMemAllocate`\n"
 
 
 def test_images_are_deterministic(kit: Path, tmp_path: Path) -> None:
@@ -165,9 +179,10 @@ def test_exports_are_the_list() -> None:
     assert {line.split()[-1] for line in symbols.stdout.splitlines()} == expected
 
 
-@pytest.mark.skipif(SANITIZED, reason="an instrumented library needs its runtime first")
 def test_cuda_bindings(kit: Path) -> None:
     """`cuda.bindings` runs a kernel on it: launched, captured, replayed."""
+    if sanitized():
+        pytest.skip("an instrumented library needs its runtime first")
     pytest.importorskip("cuda.bindings")
     done = subprocess.run(
         [sys.executable, str(HERE / "sim_cuda_bindings.py"), str(kit / "kernels.fsim")],

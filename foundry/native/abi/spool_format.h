@@ -96,7 +96,7 @@ enum foundry_event_kind {
     FOUNDRY_EVENT_COMMIT = 53,
     /* restore only. str set; str key; u8 state (1 handed out, 0 given up); str reason; u64 build nanoseconds */
     FOUNDRY_EVENT_GRAPH_RESTORED = 60,
-    /* restore only: phases of the work, by name. list<str name, u64 nanoseconds> */
+    /* restore only: phases of the work so far, by name; the last one counts. list<str name, u64 nanoseconds> */
     FOUNDRY_EVENT_TIMINGS = 61,
     /* orderly end; no payload */
     FOUNDRY_EVENT_END = 99

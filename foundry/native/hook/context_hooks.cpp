@@ -9,6 +9,7 @@
 #include "contexts.h"
 #include "counters.h"
 #include "images.h"
+#include "mapping.h"
 #include "restore_engine.h"
 #include "spool.h"
 #include "state.h"
@@ -65,6 +66,17 @@ void released(CUcontext context) {
     if (known)
         for (Known &entry : *known)
             if (entry.context == context && entry.retained) --entry.retained;
+}
+
+bool device_of(CUcontext context, uint32_t *device) {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (known)
+        for (const Known &entry : *known)
+            if (entry.context == context) {
+                *device = entry.device;
+                return true;
+            }
+    return false;
 }
 
 bool primary_active(CUdevice device) {
@@ -169,6 +181,17 @@ CUresult cuCtxDestroy_v2(CUcontext ctx) {
     going(ctx);
     CUresult result = DRIVER(cuCtxDestroy_v2, ctx);
     if (result == CUDA_SUCCESS) gone(ctx);
+    return result;
+}
+
+// The driver opens its own allocations to the peer; those of the hook are opened one by one.
+CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) {
+    CUresult result = DRIVER(cuCtxEnablePeerAccess, peerContext, Flags);
+    CUdevice device;
+    uint32_t peer;
+    if (result != CUDA_SUCCESS || !armed() || !device_of(peerContext, &peer) || real.cuCtxGetDevice(&device) != CUDA_SUCCESS) return result;
+    if (CUresult opened = map_peer(peer, static_cast<uint32_t>(device)); opened != CUDA_SUCCESS)
+        finding_once("peer-refused", "memory of device %u could not be opened to device %d (CUresult %d)", peer, device, opened);
     return result;
 }
 

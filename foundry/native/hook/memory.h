@@ -11,7 +11,7 @@ namespace foundry {
 
 // Device of the current context. False: there is none, and the driver's own answer says so.
 bool current_device(uint32_t *device);
-// Whether an allocation for the current context comes from an arena.
+// Whether an allocation for the current context is ours to place. The arena may still have no room, or the device no range.
 bool arena_serves(uint32_t *device);
 // Notes an allocation that the driver served because the arena could not.
 void served_outside(CUdeviceptr address, size_t size, const char *function);

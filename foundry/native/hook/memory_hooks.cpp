@@ -6,6 +6,7 @@
 #include "memory.h"
 #include "pool.h"
 #include "ranges.h"
+#include "restore_engine.h"
 #include "spool.h"
 #include "state.h"
 
@@ -19,7 +20,10 @@ bool current_device(uint32_t *device) {
 }
 
 bool arena_serves(uint32_t *device) {
-    return armed() && current_device(device) && arena_base(*device, nullptr) != 0;
+    if (!armed() || !current_device(device)) return false;
+    // A context that came by a way of its own (a green one) may be the first on its device.
+    if (!arena_base(*device, nullptr)) arena_reserve(*device, mode() == FOUNDRY_MODE_RESTORE ? restore_arena_base(*device) : 0);
+    return armed();
 }
 
 void served_outside(CUdeviceptr address, size_t size, const char *function) {

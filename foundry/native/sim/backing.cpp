@@ -22,7 +22,7 @@ struct Block {
 };
 
 struct SmallMemory {
-    std::map<std::uint64_t, Block> blocks;                       // by base
+    std::map<std::uint64_t, Block> blocks;                      // by base
     std::map<std::uint64_t, std::vector<std::uint64_t>> vacant; // by size
 };
 
@@ -31,14 +31,14 @@ SmallMemory &small_memory(const Device &device) {
     return (*all)[device.ordinal];
 }
 
-std::uint64_t round_up(std::uint64_t size, std::uint64_t unit) { return (size + unit - 1) / unit * unit; }
+std::uint64_t round_up(std::uint64_t size, std::uint64_t unit) {
+    return (size + unit - 1) / unit * unit;
+}
 
 CUresult take_block(Device &device, std::uint64_t size, std::uint64_t *address) {
-    if (size > device.limit || device.used > device.limit - size)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (size > device.limit || device.used > device.limit - size) return CUDA_ERROR_OUT_OF_MEMORY;
     void *pages = take_pages(size);
-    if (!pages)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!pages) return CUDA_ERROR_OUT_OF_MEMORY;
     device.used += size;
     *address = reinterpret_cast<std::uint64_t>(pages);
     return CUDA_SUCCESS;
@@ -54,15 +54,15 @@ void *take_pages(std::uint64_t size) {
         void *wanted = reinterpret_cast<void *>(next);
         void *got = mmap(wanted, size, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-        if (got == wanted)
-            return got;
-        if (got != MAP_FAILED)
-            munmap(got, size);
+        if (got == wanted) return got;
+        if (got != MAP_FAILED) munmap(got, size);
     }
     return nullptr;
 }
 
-void give_back_pages(void *address, std::uint64_t size) { munmap(address, round_up(size, block_size)); }
+void give_back_pages(void *address, std::uint64_t size) {
+    munmap(address, round_up(size, block_size));
+}
 
 void spoil(void *address, std::uint64_t size) {
     static const int pattern = static_cast<int>(0x80 | (random_number() & 0x7f));
@@ -70,8 +70,7 @@ void spoil(void *address, std::uint64_t size) {
 }
 
 CUresult take_backing(Device &device, std::uint64_t size, std::uint64_t *address) {
-    if (size > (1ull << 46))
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (size > (1ull << 46)) return CUDA_ERROR_OUT_OF_MEMORY;
     if (size > small_limit) {
         SIM_TRY(take_block(device, round_up(size, block_size), address));
         spoil(reinterpret_cast<void *>(*address), size);
@@ -110,8 +109,7 @@ void give_back_backing(Device &device, std::uint64_t address, std::uint64_t size
     SmallMemory &small = small_memory(device);
     auto block = std::prev(small.blocks.upper_bound(address));
     small.vacant[size].push_back(address);
-    if (--block->second.live != 0)
-        return;
+    if (--block->second.live != 0) return;
     std::uint64_t base = block->first;
     for (auto &[unused, addresses] : small.vacant)
         std::erase_if(addresses, [&](std::uint64_t vacant) { return vacant - base < block_size; });

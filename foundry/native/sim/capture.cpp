@@ -15,23 +15,19 @@ bool contains(const std::vector<Link> &links, const Node *node) {
 
 void add_links(std::vector<Link> &to, const std::vector<Link> &from) {
     for (const Link &link : from)
-        if (!contains(to, link.node))
-            to.push_back(link);
+        if (!contains(to, link.node)) to.push_back(link);
 }
 
 // All that the links' nodes wait for, themselves included.
 std::set<const Node *> with_ancestors(const std::vector<Link> &links) {
     std::set<const Node *> seen;
     std::vector<const Node *> open;
-    for (const Link &link : links)
-        open.push_back(link.node);
+    for (const Link &link : links) open.push_back(link.node);
     while (!open.empty()) {
         const Node *node = open.back();
         open.pop_back();
-        if (!seen.insert(node).second)
-            continue;
-        for (const Link &dependency : node->dependencies)
-            open.push_back(dependency.node);
+        if (!seen.insert(node).second) continue;
+        for (const Link &dependency : node->dependencies) open.push_back(dependency.node);
     }
     return seen;
 }
@@ -58,12 +54,9 @@ void end(Capture &capture) {
 CUresult begin(CUstream handle, CUstreamCaptureMode mode, std::shared_ptr<Graph> graph, const std::vector<Link> &tail) {
     Stream *stream = nullptr;
     SIM_TRY(resolve_stream(handle, &stream));
-    if (mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (stream->legacy)
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    if (stream->capture)
-        return CUDA_ERROR_ILLEGAL_STATE;
+    if (mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
+    if (stream->legacy) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (stream->capture) return CUDA_ERROR_ILLEGAL_STATE;
     static unsigned long long next_id = 1;
     auto capture = std::make_shared<Capture>();
     capture->id = next_id++;
@@ -90,8 +83,7 @@ void hand_out_tail(Stream &stream) {
 
 CUresult status_of(CUstream handle, Stream **stream, CUstreamCaptureStatus *status) {
     SIM_TRY(resolve_stream(handle, stream));
-    if ((*stream)->legacy)
-        SIM_TRY(refuse_implicit(**stream));
+    if ((*stream)->legacy) SIM_TRY(refuse_implicit(**stream));
     *status = !(*stream)->capture               ? CU_STREAM_CAPTURE_STATUS_NONE
               : (*stream)->capture->invalidated ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
                                                 : CU_STREAM_CAPTURE_STATUS_ACTIVE;
@@ -104,26 +96,18 @@ CUresult capture_info(CUstream handle, CUstreamCaptureStatus *status_out, cuuint
     Stream *stream = nullptr;
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     SIM_TRY(status_of(handle, &stream, &status));
-    if (!status_out)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!status_out) return CUDA_ERROR_INVALID_VALUE;
     *status_out = status;
-    if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
-        return CUDA_SUCCESS;
+    if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
     if (dependencies_out && !(with_data && data_out))
         for (const Link &link : stream->tail)
-            if (!plain(link.data))
-                return CUDA_ERROR_LOSSY_QUERY;
+            if (!plain(link.data)) return CUDA_ERROR_LOSSY_QUERY;
     hand_out_tail(*stream);
-    if (id_out)
-        *id_out = stream->capture->id;
-    if (graph_out)
-        *graph_out = stream->capture->graph->handle;
-    if (dependencies_out)
-        *dependencies_out = stream->tail_handles.data();
-    if (data_out)
-        *data_out = stream->tail_data.data();
-    if (count_out)
-        *count_out = stream->tail_handles.size();
+    if (id_out) *id_out = stream->capture->id;
+    if (graph_out) *graph_out = stream->capture->graph->handle;
+    if (dependencies_out) *dependencies_out = stream->tail_handles.data();
+    if (data_out) *data_out = stream->tail_data.data();
+    if (count_out) *count_out = stream->tail_handles.size();
     return CUDA_SUCCESS;
 }
 
@@ -131,8 +115,7 @@ CUresult capture_info(CUstream handle, CUstreamCaptureStatus *status_out, cuuint
 
 CUresult refuse_unsafe() {
     CUstreamCaptureMode mine = thread().capture_mode;
-    if (mine == CU_STREAM_CAPTURE_MODE_RELAXED)
-        return CUDA_SUCCESS;
+    if (mine == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
     CUresult result = CUDA_SUCCESS;
     for (const std::shared_ptr<Capture> &capture : stream_registry().captures) {
         bool of_this_thread = capture->thread == thread().ordinal && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -157,15 +140,13 @@ CUresult refuse_while_capturing(Context &context) {
 }
 
 CUresult refuse_on_capturing(Stream &stream) {
-    if (!stream.capture)
-        return CUDA_SUCCESS;
+    if (!stream.capture) return CUDA_SUCCESS;
     stream.capture->invalidated = true;
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
 CUresult refuse_implicit(Stream &stream) {
-    if (!stream.legacy)
-        return CUDA_SUCCESS;
+    if (!stream.legacy) return CUDA_SUCCESS;
     CUresult result = CUDA_SUCCESS;
     for (const std::shared_ptr<Capture> &capture : stream_registry().captures)
         for (const Stream *captured : capture->streams)
@@ -189,8 +170,7 @@ CUresult submit_with(Stream &stream, Payload payload, bool programmatic, Node **
         return do_work(payload);
     }
     Capture &capture = *stream.capture;
-    if (capture.invalidated)
-        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (capture.invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     std::vector<Link> tail = stream.tail;
     bool all_kernels = std::all_of(tail.begin(), tail.end(), [](const Link &link) {
         return std::holds_alternative<KernelPayload>(link.node->payload);
@@ -201,8 +181,7 @@ CUresult submit_with(Stream &stream, Payload payload, bool programmatic, Node **
                 link.data = {CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, 0, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC, {}};
     CUgraphNode handle = nullptr;
     CUresult result = check_node(payload);
-    if (result == CUDA_SUCCESS)
-        result = add_node(*capture.graph, std::move(payload), tail, &handle);
+    if (result == CUDA_SUCCESS) result = add_node(*capture.graph, std::move(payload), tail, &handle);
     if (result != CUDA_SUCCESS) {
         capture.invalidated = true;
         return result;
@@ -218,7 +197,9 @@ using sim::Graph;
 using sim::Link;
 using sim::Stream;
 
-CUresult sim::cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) { return begin(hStream, mode, nullptr, {}); }
+CUresult sim::cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) {
+    return begin(hStream, mode, nullptr, {});
+}
 
 CUresult sim::cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
                                           const CUgraphEdgeData *dependencyData, size_t numDependencies,
@@ -233,10 +214,8 @@ CUresult sim::cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, cons
 CUresult sim::cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
     Stream *stream = nullptr;
     SIM_TRY(resolve_stream(hStream, &stream));
-    if (phGraph)
-        *phGraph = nullptr;
-    if (!stream->capture)
-        return CUDA_ERROR_ILLEGAL_STATE;
+    if (phGraph) *phGraph = nullptr;
+    if (!stream->capture) return CUDA_ERROR_ILLEGAL_STATE;
     std::shared_ptr<Capture> capture = stream->capture;
     if (capture->origin != stream) {
         capture->invalidated = true;
@@ -249,8 +228,7 @@ CUresult sim::cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
                                            : CUDA_SUCCESS;
     end(*capture);
     if (result != CUDA_SUCCESS) {
-        if (capture->own_graph)
-            forget_graph(*capture->graph);
+        if (capture->own_graph) forget_graph(*capture->graph);
         return result;
     }
     if (phGraph)
@@ -264,21 +242,23 @@ CUresult sim::cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captu
     Stream *stream = nullptr;
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     SIM_TRY(status_of(hStream, &stream, &status));
-    if (!captureStatus)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!captureStatus) return CUDA_ERROR_INVALID_VALUE;
     *captureStatus = status;
     return CUDA_SUCCESS;
 }
 
 CUresult sim::cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
-                                        CUgraph *graph_out, const CUgraphNode **dependencies_out, size_t *numDependencies_out) {
-    return capture_info(hStream, captureStatus_out, id_out, graph_out, dependencies_out, nullptr, false, numDependencies_out);
+                                        CUgraph *graph_out, const CUgraphNode **dependencies_out,
+                                        size_t *numDependencies_out) {
+    return capture_info(hStream, captureStatus_out, id_out, graph_out, dependencies_out, nullptr, false,
+                        numDependencies_out);
 }
 
 CUresult sim::cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
                                         CUgraph *graph_out, const CUgraphNode **dependencies_out,
                                         const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out) {
-    return capture_info(hStream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, true, numDependencies_out);
+    return capture_info(hStream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, true,
+                        numDependencies_out);
 }
 
 CUresult sim::cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *dependencies,
@@ -286,23 +266,18 @@ CUresult sim::cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode
                                                    unsigned int flags) {
     Stream *stream = nullptr;
     SIM_TRY(resolve_stream(hStream, &stream));
-    if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!stream->capture)
-        return CUDA_ERROR_ILLEGAL_STATE;
-    if (stream->capture->invalidated)
-        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES) return CUDA_ERROR_INVALID_VALUE;
+    if (!stream->capture) return CUDA_ERROR_ILLEGAL_STATE;
+    if (stream->capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     std::vector<Link> links;
     SIM_TRY(find_links(*stream->capture->graph, dependencies, dependencyData, numDependencies, &links));
-    if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES)
-        stream->tail.clear();
+    if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES) stream->tail.clear();
     add_links(stream->tail, links);
     return CUDA_SUCCESS;
 }
 
 CUresult sim::cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
-    if (!mode || *mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!mode || *mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
     std::swap(thread().capture_mode, *mode);
     return CUDA_SUCCESS;
 }

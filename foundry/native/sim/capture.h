@@ -7,8 +7,8 @@ namespace sim {
 
 struct Stream;
 
-// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and the captures in question invalidated, if a call that may not be made during a
-// capture is made during one that this thread's mode makes it answer for.
+// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and the captures in question invalidated, if a call that may not be made
+// during a capture is made during one that this thread's mode makes it answer for.
 CUresult refuse_unsafe();
 // The same for a call that waits for all of a context: any capture in it, in any mode.
 CUresult refuse_while_capturing(Context &context);

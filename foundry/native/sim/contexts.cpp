@@ -33,10 +33,8 @@ bool alive(const Context &context) {
 }
 
 CUresult create(CUcontext *pctx, unsigned flags, CUdevice dev, unsigned version) {
-    if (!pctx || (flags & ~known_flags) != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!find_device(dev))
-        return CUDA_ERROR_INVALID_DEVICE;
+    if (!pctx || (flags & ~known_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!find_device(dev)) return CUDA_ERROR_INVALID_DEVICE;
     SIM_TRY(refuse_unsafe());
     *pctx = make_context(dev, flags, false, version)->handle;
     thread().contexts.push_back(*pctx);
@@ -52,8 +50,7 @@ CUresult known_context(CUcontext handle, Context **context) {
 
 CUresult current_context(Context **context) {
     std::vector<CUcontext> &stack = thread().contexts;
-    if (stack.empty() || !stack.back())
-        return CUDA_ERROR_INVALID_CONTEXT;
+    if (stack.empty() || !stack.back()) return CUDA_ERROR_INVALID_CONTEXT;
     *context = driver().contexts.find(stack.back());
     return *context && alive(**context) ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
@@ -70,45 +67,34 @@ using sim::Context;
 using sim::driver;
 
 CUresult sim::cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) {
-    if (!pctx)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!pctx) return CUDA_ERROR_INVALID_VALUE;
     Device *device = find_device(dev);
-    if (!device)
-        return CUDA_ERROR_INVALID_DEVICE;
-    if (!device->primary)
-        device->primary = make_context(dev, device->primary_flags, true, 3020);
-    if (device->primary_references++ == 0)
-        device->primary->flags = device->primary_flags;
+    if (!device) return CUDA_ERROR_INVALID_DEVICE;
+    if (!device->primary) device->primary = make_context(dev, device->primary_flags, true, 3020);
+    if (device->primary_references++ == 0) device->primary->flags = device->primary_flags;
     *pctx = device->primary->handle;
     return CUDA_SUCCESS;
 }
 
 CUresult sim::cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
     Device *device = find_device(dev);
-    if (!device)
-        return CUDA_ERROR_INVALID_DEVICE;
-    if (device->primary_references == 0)
-        return CUDA_ERROR_INVALID_CONTEXT;
-    if (--device->primary_references == 0)
-        clear_context(*device->primary);
+    if (!device) return CUDA_ERROR_INVALID_DEVICE;
+    if (device->primary_references == 0) return CUDA_ERROR_INVALID_CONTEXT;
+    if (--device->primary_references == 0) clear_context(*device->primary);
     return CUDA_SUCCESS;
 }
 
 CUresult sim::cuDevicePrimaryCtxReset_v2(CUdevice dev) {
     Device *device = find_device(dev);
-    if (!device)
-        return CUDA_ERROR_INVALID_DEVICE;
-    if (device->primary)
-        clear_context(*device->primary);
+    if (!device) return CUDA_ERROR_INVALID_DEVICE;
+    if (device->primary) clear_context(*device->primary);
     return CUDA_SUCCESS;
 }
 
 CUresult sim::cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active) {
     Device *device = find_device(dev);
-    if (!device)
-        return CUDA_ERROR_INVALID_DEVICE;
-    if (!flags || !active)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!device) return CUDA_ERROR_INVALID_DEVICE;
+    if (!flags || !active) return CUDA_ERROR_INVALID_VALUE;
     *flags = device->primary_flags;
     *active = device->primary_references > 0;
     return CUDA_SUCCESS;
@@ -116,17 +102,16 @@ CUresult sim::cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int 
 
 CUresult sim::cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) {
     Device *device = find_device(dev);
-    if (!device)
-        return CUDA_ERROR_INVALID_DEVICE;
-    if ((flags & ~known_flags) != 0)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!device) return CUDA_ERROR_INVALID_DEVICE;
+    if ((flags & ~known_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
     device->primary_flags = flags;
-    if (device->primary)
-        device->primary->flags = flags;
+    if (device->primary) device->primary->flags = flags;
     return CUDA_SUCCESS;
 }
 
-CUresult sim::cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev) { return create(pctx, flags, dev, 3020); }
+CUresult sim::cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev) {
+    return create(pctx, flags, dev, 3020);
+}
 
 CUresult sim::cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *, int numParams, unsigned int flags, CUdevice dev) {
     return numParams ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY : create(pctx, flags, dev, 3021);
@@ -140,32 +125,26 @@ CUresult sim::cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams
 
 CUresult sim::cuCtxDestroy_v2(CUcontext ctx) {
     Context *context = driver().contexts.find(ctx);
-    if (!context || context->primary)
-        return CUDA_ERROR_INVALID_CONTEXT;
+    if (!context || context->primary) return CUDA_ERROR_INVALID_CONTEXT;
     SIM_TRY(refuse_unsafe());
     clear_context(*context);
     std::vector<CUcontext> &stack = thread().contexts;
-    if (!stack.empty() && stack.back() == ctx)
-        stack.pop_back();
+    if (!stack.empty() && stack.back() == ctx) stack.pop_back();
     driver().contexts.remove(ctx);
     return CUDA_SUCCESS;
 }
 
 CUresult sim::cuCtxSetCurrent(CUcontext ctx) {
     Context *context = nullptr;
-    if (ctx)
-        SIM_TRY(known_context(ctx, &context));
+    if (ctx) SIM_TRY(known_context(ctx, &context));
     std::vector<CUcontext> &stack = thread().contexts;
-    if (!stack.empty())
-        stack.pop_back();
-    if (ctx)
-        stack.push_back(ctx);
+    if (!stack.empty()) stack.pop_back();
+    if (ctx) stack.push_back(ctx);
     return CUDA_SUCCESS;
 }
 
 CUresult sim::cuCtxGetCurrent(CUcontext *pctx) {
-    if (!pctx)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!pctx) return CUDA_ERROR_INVALID_VALUE;
     std::vector<CUcontext> &stack = thread().contexts;
     *pctx = stack.empty() ? nullptr : stack.back();
     return CUDA_SUCCESS;
@@ -180,10 +159,8 @@ CUresult sim::cuCtxPushCurrent_v2(CUcontext ctx) {
 
 CUresult sim::cuCtxPopCurrent_v2(CUcontext *pctx) {
     std::vector<CUcontext> &stack = thread().contexts;
-    if (stack.empty())
-        return CUDA_ERROR_INVALID_CONTEXT;
-    if (pctx)
-        *pctx = stack.back();
+    if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+    if (pctx) *pctx = stack.back();
     stack.pop_back();
     return CUDA_SUCCESS;
 }
@@ -191,19 +168,16 @@ CUresult sim::cuCtxPopCurrent_v2(CUcontext *pctx) {
 CUresult sim::cuCtxGetDevice(CUdevice *device) {
     Context *context = nullptr;
     SIM_TRY(current_context(&context));
-    if (!device)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!device) return CUDA_ERROR_INVALID_VALUE;
     *device = context->device;
     return CUDA_SUCCESS;
 }
 
 CUresult sim::cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx) {
-    if (!ctx)
-        return sim::cuCtxGetDevice(device);
+    if (!ctx) return sim::cuCtxGetDevice(device);
     Context *context = nullptr;
     SIM_TRY(known_context(ctx, &context));
-    if (!device)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!device) return CUDA_ERROR_INVALID_VALUE;
     *device = context->device;
     return CUDA_SUCCESS;
 }
@@ -215,8 +189,7 @@ CUresult sim::cuCtxSynchronize() {
 }
 
 CUresult sim::cuCtxSynchronize_v2(CUcontext ctx) {
-    if (!ctx)
-        return sim::cuCtxSynchronize();
+    if (!ctx) return sim::cuCtxSynchronize();
     Context *context = nullptr;
     SIM_TRY(known_context(ctx, &context));
     return refuse_while_capturing(*context);
@@ -225,8 +198,7 @@ CUresult sim::cuCtxSynchronize_v2(CUcontext ctx) {
 CUresult sim::cuCtxGetFlags(unsigned int *flags) {
     Context *context = nullptr;
     SIM_TRY(current_context(&context));
-    if (!flags)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!flags) return CUDA_ERROR_INVALID_VALUE;
     *flags = context->flags;
     return CUDA_SUCCESS;
 }
@@ -234,8 +206,7 @@ CUresult sim::cuCtxGetFlags(unsigned int *flags) {
 CUresult sim::cuCtxGetId(CUcontext ctx, unsigned long long *ctxId) {
     Context *context = nullptr;
     SIM_TRY(ctx ? known_context(ctx, &context) : current_context(&context));
-    if (!ctxId)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!ctxId) return CUDA_ERROR_INVALID_VALUE;
     *ctxId = context->id;
     return CUDA_SUCCESS;
 }
@@ -243,8 +214,7 @@ CUresult sim::cuCtxGetId(CUcontext ctx, unsigned long long *ctxId) {
 CUresult sim::cuCtxGetApiVersion(CUcontext ctx, unsigned int *version) {
     Context *context = nullptr;
     SIM_TRY(ctx ? known_context(ctx, &context) : current_context(&context));
-    if (!version)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!version) return CUDA_ERROR_INVALID_VALUE;
     *version = context->version;
     return CUDA_SUCCESS;
 }
@@ -253,10 +223,8 @@ CUresult sim::cuCtxGetLimit(size_t *pvalue, CUlimit limit) {
     Context *context = nullptr;
     SIM_TRY(current_context(&context));
     auto found = context->limits.find(limit);
-    if (!pvalue || limit >= CU_LIMIT_MAX)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (found == context->limits.end())
-        return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    if (!pvalue || limit >= CU_LIMIT_MAX) return CUDA_ERROR_INVALID_VALUE;
+    if (found == context->limits.end()) return CUDA_ERROR_UNSUPPORTED_LIMIT;
     *pvalue = found->second;
     return CUDA_SUCCESS;
 }
@@ -264,11 +232,9 @@ CUresult sim::cuCtxGetLimit(size_t *pvalue, CUlimit limit) {
 CUresult sim::cuCtxSetLimit(CUlimit limit, size_t value) {
     Context *context = nullptr;
     SIM_TRY(current_context(&context));
-    if (limit >= CU_LIMIT_MAX)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (limit >= CU_LIMIT_MAX) return CUDA_ERROR_INVALID_VALUE;
     auto found = context->limits.find(limit);
-    if (found == context->limits.end())
-        return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    if (found == context->limits.end()) return CUDA_ERROR_UNSUPPORTED_LIMIT;
     found->second = value;
     return CUDA_SUCCESS;
 }
@@ -276,8 +242,7 @@ CUresult sim::cuCtxSetLimit(CUlimit limit, size_t value) {
 CUresult sim::cuCtxGetCacheConfig(CUfunc_cache *pconfig) {
     Context *context = nullptr;
     SIM_TRY(current_context(&context));
-    if (!pconfig)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!pconfig) return CUDA_ERROR_INVALID_VALUE;
     *pconfig = context->cache;
     return CUDA_SUCCESS;
 }
@@ -285,8 +250,7 @@ CUresult sim::cuCtxGetCacheConfig(CUfunc_cache *pconfig) {
 CUresult sim::cuCtxSetCacheConfig(CUfunc_cache config) {
     Context *context = nullptr;
     SIM_TRY(current_context(&context));
-    if (config > CU_FUNC_CACHE_PREFER_EQUAL)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (config > CU_FUNC_CACHE_PREFER_EQUAL) return CUDA_ERROR_INVALID_VALUE;
     context->cache = config;
     return CUDA_SUCCESS;
 }
@@ -294,10 +258,8 @@ CUresult sim::cuCtxSetCacheConfig(CUfunc_cache config) {
 CUresult sim::cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority) {
     Context *context = nullptr;
     SIM_TRY(current_context(&context));
-    if (leastPriority)
-        *leastPriority = 0;
-    if (greatestPriority)
-        *greatestPriority = -5;
+    if (leastPriority) *leastPriority = 0;
+    if (greatestPriority) *greatestPriority = -5;
     return CUDA_SUCCESS;
 }
 
@@ -305,10 +267,8 @@ CUresult sim::cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) {
     Context *context = nullptr, *peer = nullptr;
     SIM_TRY(current_context(&context));
     SIM_TRY(known_context(peerContext, &peer));
-    if (Flags != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (peer->device == context->device)
-        return CUDA_ERROR_INVALID_DEVICE;
+    if (Flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (peer->device == context->device) return CUDA_ERROR_INVALID_DEVICE;
     return context->peers.insert(peerContext).second ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
 }
 

@@ -6,7 +6,8 @@
 namespace sim {
 namespace {
 
-CUDA_MEMCPY3D linear(CUmemorytype to, std::uint64_t destination, CUmemorytype from, std::uint64_t source, std::size_t size) {
+CUDA_MEMCPY3D linear(CUmemorytype to, std::uint64_t destination, CUmemorytype from, std::uint64_t source,
+                     std::size_t size) {
     CUDA_MEMCPY3D copy = {};
     copy.srcMemoryType = from;
     copy.dstMemoryType = to;
@@ -24,15 +25,16 @@ CUDA_MEMCPY3D linear(CUmemorytype to, std::uint64_t destination, CUmemorytype fr
 }
 
 // As the driver resolves a unified address: by what it knows of it.
-CUmemorytype kind_of(std::uint64_t address) { return on_device(address) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST; }
+CUmemorytype kind_of(std::uint64_t address) {
+    return on_device(address) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+}
 
 CUresult on_stream(CUstream handle, const CUDA_MEMCPY3D &copy) {
     Context *context = nullptr;
     SIM_TRY(current_context(&context));
     Stream *stream = nullptr;
     SIM_TRY(resolve_stream(handle, &stream));
-    if (copy.WidthInBytes == 0 || copy.Height == 0 || copy.Depth == 0)
-        return CUDA_SUCCESS;
+    if (copy.WidthInBytes == 0 || copy.Height == 0 || copy.Depth == 0) return CUDA_SUCCESS;
     return submit(*stream, MemcpyPayload{copy, stream->context});
 }
 
@@ -69,7 +71,9 @@ CUDA_MEMCPY3D deepen(const CUDA_MEMCPY2D &flat) {
     return copy;
 }
 
-std::uint64_t number(const void *pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
+std::uint64_t number(const void *pointer) {
+    return reinterpret_cast<std::uint64_t>(pointer);
+}
 
 CUDA_MEMCPY3D unified(CUdeviceptr destination, CUdeviceptr source, std::size_t size) {
     return linear(kind_of(destination), destination, kind_of(source), source, size);
@@ -80,7 +84,9 @@ constexpr CUmemorytype host = CU_MEMORYTYPE_HOST, device_memory = CU_MEMORYTYPE_
 } // namespace
 } // namespace sim
 
-CUresult sim::cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) { return at_once(unified(dst, src, ByteCount)); }
+CUresult sim::cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) {
+    return at_once(unified(dst, src, ByteCount));
+}
 
 CUresult sim::cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) {
     return on_stream(hStream, unified(dst, src, ByteCount));
@@ -119,7 +125,9 @@ CUresult sim::cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice,
     return on_stream(hStream, linear(device_memory, dstDevice, device_memory, srcDevice, ByteCount));
 }
 
-CUresult sim::cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy) { return pCopy ? at_once(deepen(*pCopy)) : CUDA_ERROR_INVALID_VALUE; }
+CUresult sim::cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy) {
+    return pCopy ? at_once(deepen(*pCopy)) : CUDA_ERROR_INVALID_VALUE;
+}
 
 CUresult sim::cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy) {
     return pCopy ? at_once(deepen(*pCopy)) : CUDA_ERROR_INVALID_VALUE;
@@ -129,13 +137,16 @@ CUresult sim::cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream) {
     return pCopy ? on_stream(hStream, deepen(*pCopy)) : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult sim::cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy) { return pCopy ? at_once(*pCopy) : CUDA_ERROR_INVALID_VALUE; }
+CUresult sim::cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy) {
+    return pCopy ? at_once(*pCopy) : CUDA_ERROR_INVALID_VALUE;
+}
 
 CUresult sim::cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream) {
     return pCopy ? on_stream(hStream, *pCopy) : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult sim::cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation, unsigned int flags, CUstream hStream) {
+CUresult sim::cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation, unsigned int flags,
+                                    CUstream hStream) {
     Stream *stream = nullptr;
     SIM_TRY(resolve_stream(hStream, &stream));
     SIM_TRY(refuse_implicit(*stream));

@@ -34,19 +34,16 @@ End destination_of(const CUDA_MEMCPY3D &copy) {
 }
 
 CUresult check_end(const End &end, const CUDA_MEMCPY3D &copy) {
-    if (end.type == CU_MEMORYTYPE_ARRAY)
-        return CUDA_ERROR_NOT_SUPPORTED;
+    if (end.type == CU_MEMORYTYPE_ARRAY) return CUDA_ERROR_NOT_SUPPORTED;
     if (end.type != CU_MEMORYTYPE_HOST && end.type != CU_MEMORYTYPE_DEVICE && end.type != CU_MEMORYTYPE_UNIFIED)
         return CUDA_ERROR_INVALID_VALUE;
-    if (copy.WidthInBytes == 0 || copy.Height == 0 || copy.Depth == 0)
-        return CUDA_SUCCESS;
-    if (!end.start || end.pitch < copy.WidthInBytes)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (copy.WidthInBytes == 0 || copy.Height == 0 || copy.Depth == 0) return CUDA_SUCCESS;
+    if (!end.start || end.pitch < copy.WidthInBytes) return CUDA_ERROR_INVALID_VALUE;
     // A unified address that the driver does not know is ordinary host memory.
-    if (end.type != CU_MEMORYTYPE_DEVICE && !region_at(end.start))
-        return CUDA_SUCCESS;
+    if (end.type != CU_MEMORYTYPE_DEVICE && !region_at(end.start)) return CUDA_SUCCESS;
     std::uint64_t reach = (copy.Depth - 1) * end.slice + (copy.Height - 1) * end.pitch + copy.WidthInBytes;
-    return end.type == CU_MEMORYTYPE_HOST || device_accessible(end.start, reach) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return end.type == CU_MEMORYTYPE_HOST || device_accessible(end.start, reach) ? CUDA_SUCCESS
+                                                                                 : CUDA_ERROR_INVALID_VALUE;
 }
 
 } // namespace
@@ -61,21 +58,18 @@ void do_copy(const CUDA_MEMCPY3D &copy) {
     for (std::size_t layer = 0; layer < copy.Depth; ++layer)
         for (std::size_t row = 0; row < copy.Height; ++row)
             if (copy.WidthInBytes)
-                std::memmove(reinterpret_cast<void *>(destination.start + layer * destination.slice + row * destination.pitch),
-                             reinterpret_cast<const void *>(source.start + layer * source.slice + row * source.pitch),
-                             copy.WidthInBytes);
+                std::memmove(
+                    reinterpret_cast<void *>(destination.start + layer * destination.slice + row * destination.pitch),
+                    reinterpret_cast<const void *>(source.start + layer * source.slice + row * source.pitch),
+                    copy.WidthInBytes);
 }
 
 CUresult check_fill(const CUDA_MEMSET_NODE_PARAMS &fill) {
-    if (fill.elementSize != 1 && fill.elementSize != 2 && fill.elementSize != 4)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (fill.dst % fill.elementSize != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (fill.width == 0 || fill.height == 0)
-        return CUDA_SUCCESS;
+    if (fill.elementSize != 1 && fill.elementSize != 2 && fill.elementSize != 4) return CUDA_ERROR_INVALID_VALUE;
+    if (fill.dst % fill.elementSize != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (fill.width == 0 || fill.height == 0) return CUDA_SUCCESS;
     std::uint64_t row = fill.width * fill.elementSize;
-    if (fill.height > 1 && fill.pitch < row)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (fill.height > 1 && fill.pitch < row) return CUDA_ERROR_INVALID_VALUE;
     std::uint64_t reach = (fill.height - 1) * fill.pitch + row;
     return device_accessible(fill.dst, reach) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -64,7 +64,8 @@ CUresult current_context(Context **context);
 // Frees everything that lives in a context: streams, events, modules, memory.
 void clear_context(Context &context);
 
-// How a program's own memory, streams, modules end with their context; each family registers nothing, it defines one of these.
+// How a program's own memory, streams, modules end with their context; each family registers nothing, it defines one of
+// these.
 void clear_streams(Context &context);
 void clear_modules(Context &context);
 void clear_memory(Context &context);

@@ -47,7 +47,8 @@ class Entry {
     bool per_thread_ = false;
 };
 
-// The lock let go while code of the program runs (host functions, callbacks). What was looked up before may be gone after.
+// The lock let go while code of the program runs (host functions, callbacks). What was looked up before may be gone
+// after.
 class Unlocked {
   public:
     Unlocked();
@@ -71,8 +72,7 @@ template <class Body> CUresult enter(Row row, bool per_thread, Body &&body) {
 } // namespace sim
 
 // Leaves the calling body with the result of `call` unless that is success.
-#define SIM_TRY(call)                                              \
-    do {                                                           \
-        if (CUresult sim_result = (call); sim_result != CUDA_SUCCESS) \
-            return sim_result;                                     \
+#define SIM_TRY(call)                                                                                                  \
+    do {                                                                                                               \
+        if (CUresult sim_result = (call); sim_result != CUDA_SUCCESS) return sim_result;                               \
     } while (false)

@@ -106,16 +106,23 @@ constexpr ErrorText errors[] = {
     {903, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED", "capture was not ended in the same stream as it began"},
     {904, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED", "capturing stream has unjoined work"},
     {905, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION", "dependency created on uncaptured work in another stream"},
-    {906, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT", "operation would make the legacy stream depend on a capturing blocking stream"},
+    {906, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT",
+     "operation would make the legacy stream depend on a capturing blocking stream"},
     {907, "CUDA_ERROR_CAPTURED_EVENT", "operation not permitted on an event last recorded in a capturing stream"},
-    {908, "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD", "attempt to terminate a thread-local capture sequence from another thread"},
+    {908, "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD",
+     "attempt to terminate a thread-local capture sequence from another thread"},
     {909, "CUDA_ERROR_TIMEOUT", "wait operation timed out"},
-    {910, "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE", "the graph update was not performed because it included changes which violated constraints specific to instantiated graph update"},
+    {910, "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE",
+     "the graph update was not performed because it included changes which violated constraints specific to "
+     "instantiated graph update"},
     {911, "CUDA_ERROR_EXTERNAL_DEVICE", "an async error has occurred in external entity outside of CUDA"},
     {912, "CUDA_ERROR_INVALID_CLUSTER_SIZE", "a kernel launch error has occurred due to cluster misconfiguration"},
-    {913, "CUDA_ERROR_FUNCTION_NOT_LOADED", "the function handle is not loaded when calling an API that requires a loaded function"},
-    {914, "CUDA_ERROR_INVALID_RESOURCE_TYPE", "one or more resources passed in are not valid resource types for the operation"},
-    {915, "CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION", "one or more resources are insufficient or non-applicable for the operation"},
+    {913, "CUDA_ERROR_FUNCTION_NOT_LOADED",
+     "the function handle is not loaded when calling an API that requires a loaded function"},
+    {914, "CUDA_ERROR_INVALID_RESOURCE_TYPE",
+     "one or more resources passed in are not valid resource types for the operation"},
+    {915, "CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION",
+     "one or more resources are insufficient or non-applicable for the operation"},
     {916, "CUDA_ERROR_KEY_ROTATION", "key rotation"},
     {917, "CUDA_ERROR_STREAM_DETACHED", "stream detached"},
     {918, "CUDA_ERROR_GRAPH_RECAPTURE_FAILURE", "graph recapture failure"},
@@ -125,8 +132,7 @@ constexpr ErrorText errors[] = {
 
 const ErrorText *text_of(CUresult error) {
     for (const ErrorText &entry : errors)
-        if (entry.code == static_cast<int>(error))
-            return &entry;
+        if (entry.code == static_cast<int>(error)) return &entry;
     return nullptr;
 }
 
@@ -134,8 +140,7 @@ const ErrorText *text_of(CUresult error) {
 
 CUresult error_from_text(const std::string &text) {
     for (const ErrorText &entry : errors)
-        if (text == entry.name)
-            return static_cast<CUresult>(entry.code);
+        if (text == entry.name) return static_cast<CUresult>(entry.code);
     char *end = nullptr;
     long code = std::strtol(text.c_str(), &end, 10);
     return end != text.c_str() && code > 0 ? static_cast<CUresult>(code) : CUDA_ERROR_UNKNOWN;
@@ -144,16 +149,14 @@ CUresult error_from_text(const std::string &text) {
 } // namespace sim
 
 CUresult sim::cuGetErrorName(CUresult error, const char **pStr) {
-    if (!pStr)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!pStr) return CUDA_ERROR_INVALID_VALUE;
     const ErrorText *entry = text_of(error);
     *pStr = entry ? entry->name : nullptr;
     return entry ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult sim::cuGetErrorString(CUresult error, const char **pStr) {
-    if (!pStr)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!pStr) return CUDA_ERROR_INVALID_VALUE;
     const ErrorText *entry = text_of(error);
     *pStr = entry ? entry->text : nullptr;
     return entry ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

@@ -18,17 +18,13 @@ CUresult record(CUevent handle, CUstream stream_handle, unsigned flags) {
     SIM_TRY(find_event(handle, &event));
     Stream *stream = nullptr;
     SIM_TRY(resolve_stream(stream_handle, &stream));
-    if (flags > CU_EVENT_RECORD_EXTERNAL)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (flags > CU_EVENT_RECORD_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
     SIM_TRY(refuse_implicit(*stream));
-    if (stream->context != event->context)
-        return CUDA_ERROR_INVALID_HANDLE;
+    if (stream->context != event->context) return CUDA_ERROR_INVALID_HANDLE;
     if (flags == CU_EVENT_RECORD_EXTERNAL)
         return stream->capture ? submit(*stream, EventRecordPayload{event}) : CUDA_ERROR_ILLEGAL_STATE;
-    if (!stream->capture)
-        return do_work(EventRecordPayload{event});
-    if (stream->capture->invalidated)
-        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (!stream->capture) return do_work(EventRecordPayload{event});
+    if (stream->capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     event->capture = stream->capture;
     event->captured = true;
     event->tail = stream->tail;
@@ -36,8 +32,7 @@ CUresult record(CUevent handle, CUstream stream_handle, unsigned flags) {
 }
 
 CUresult join(Stream &stream, const Event &event, const std::shared_ptr<Capture> &capture) {
-    if (capture->invalidated)
-        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     if (stream.legacy) {
         capture->invalidated = true;
         return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
@@ -53,8 +48,7 @@ CUresult join(Stream &stream, const Event &event, const std::shared_ptr<Capture>
     }
     for (const Link &link : event.tail) {
         auto same = [&](const Link &known) { return known.node == link.node; };
-        if (std::none_of(stream.tail.begin(), stream.tail.end(), same))
-            stream.tail.push_back(link);
+        if (std::none_of(stream.tail.begin(), stream.tail.end(), same)) stream.tail.push_back(link);
     }
     return CUDA_SUCCESS;
 }
@@ -63,10 +57,8 @@ CUresult join(Stream &stream, const Event &event, const std::shared_ptr<Capture>
 CUresult waitable(CUevent handle, std::shared_ptr<Event> *event) {
     SIM_TRY(find_event(handle, event));
     SIM_TRY(refuse_unsafe());
-    if (!(*event)->captured)
-        return CUDA_SUCCESS;
-    if (std::shared_ptr<Capture> capture = (*event)->capture.lock())
-        capture->invalidated = true;
+    if (!(*event)->captured) return CUDA_SUCCESS;
+    if (std::shared_ptr<Capture> capture = (*event)->capture.lock()) capture->invalidated = true;
     return CUDA_ERROR_CAPTURED_EVENT;
 }
 
@@ -86,8 +78,7 @@ CUresult sim::cuEventCreate(CUevent *phEvent, unsigned int Flags) {
     Context *context = nullptr;
     SIM_TRY(current_context(&context));
     bool interprocess_with_timing = (Flags & CU_EVENT_INTERPROCESS) && !(Flags & CU_EVENT_DISABLE_TIMING);
-    if (!phEvent || (Flags & ~known_flags) != 0 || interprocess_with_timing)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!phEvent || (Flags & ~known_flags) != 0 || interprocess_with_timing) return CUDA_ERROR_INVALID_VALUE;
     auto event = std::make_shared<Event>();
     event->context = context->handle;
     event->flags = Flags;
@@ -99,7 +90,9 @@ CUresult sim::cuEventDestroy_v2(CUevent hEvent) {
     return stream_registry().events.remove(hEvent) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-CUresult sim::cuEventRecord(CUevent hEvent, CUstream hStream) { return record(hEvent, hStream, CU_EVENT_RECORD_DEFAULT); }
+CUresult sim::cuEventRecord(CUevent hEvent, CUstream hStream) {
+    return record(hEvent, hStream, CU_EVENT_RECORD_DEFAULT);
+}
 
 CUresult sim::cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags) {
     return record(hEvent, hStream, flags);
@@ -119,8 +112,7 @@ CUresult sim::cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent h
     std::shared_ptr<Event> start, end;
     SIM_TRY(waitable(hStart, &start));
     SIM_TRY(waitable(hEnd, &end));
-    if (!pMilliseconds)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!pMilliseconds) return CUDA_ERROR_INVALID_VALUE;
     if (!start->recorded || !end->recorded || ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING))
         return CUDA_ERROR_INVALID_HANDLE;
     *pMilliseconds = std::chrono::duration<float, std::milli>(end->when - start->when).count();
@@ -136,8 +128,7 @@ CUresult sim::cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int F
     SIM_TRY(resolve_stream(hStream, &stream));
     std::shared_ptr<Event> event;
     SIM_TRY(find_event(hEvent, &event));
-    if (Flags > CU_EVENT_WAIT_EXTERNAL)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (Flags > CU_EVENT_WAIT_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
     if (Flags == CU_EVENT_WAIT_EXTERNAL)
         return stream->capture ? submit(*stream, EventWaitPayload{event}) : CUDA_ERROR_ILLEGAL_STATE;
     if (event->captured) {
@@ -146,10 +137,8 @@ CUresult sim::cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int F
         return over || !still_there(event->tail) ? CUDA_ERROR_INVALID_VALUE : join(*stream, *event, capture);
     }
     SIM_TRY(refuse_implicit(*stream));
-    if (!stream->capture)
-        return CUDA_SUCCESS;
-    if (stream->capture->invalidated)
-        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (!stream->capture) return CUDA_SUCCESS;
+    if (stream->capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     stream->capture->invalidated = true;
     return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
 }

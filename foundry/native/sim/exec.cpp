@@ -32,8 +32,7 @@ CUresult check_all(const Graph &graph, Refusal *refusal) {
             refusal->reason = CUDA_GRAPH_INSTANTIATE_ERROR;
             return result;
         }
-        if (auto *child = std::get_if<ChildPayload>(&node->payload))
-            SIM_TRY(check_all(*child->graph, refusal));
+        if (auto *child = std::get_if<ChildPayload>(&node->payload)) SIM_TRY(check_all(*child->graph, refusal));
         if (std::holds_alternative<ConditionalPayload>(node->payload)) {
             // The simulator keeps conditional nodes, but has no device code that could set their values.
             refusal->node = node->handle;
@@ -47,8 +46,7 @@ CUresult check_all(const Graph &graph, Refusal *refusal) {
 void map_twins(const Graph &graph, Exec &exec) {
     for (const std::shared_ptr<Node> &node : graph.nodes) {
         exec.twins[node->original] = node.get();
-        if (auto *child = std::get_if<ChildPayload>(&node->payload))
-            map_twins(*child->graph, exec);
+        if (auto *child = std::get_if<ChildPayload>(&node->payload)) map_twins(*child->graph, exec);
     }
 }
 
@@ -57,8 +55,7 @@ CUresult instantiate(CUgraphExec *handle, CUgraph graph_handle, unsigned long lo
     SIM_TRY(current_context(&context));
     Graph *graph = nullptr;
     SIM_TRY(find_graph(graph_handle, &graph));
-    if (!handle || (flags & ~known_flags) != 0)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!handle || (flags & ~known_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
     SIM_TRY(check_all(*graph, refusal));
     auto exec = std::make_shared<Exec>();
     exec->flags = flags;
@@ -73,21 +70,21 @@ CUresult instantiate(CUgraphExec *handle, CUgraph graph_handle, unsigned long lo
 CUresult instantiate_logged(CUgraphExec *exec, CUgraph graph, CUgraphNode *node, char *buffer, std::size_t size) {
     Refusal refusal;
     CUresult result = instantiate(exec, graph, 0, &refusal);
-    if (node)
-        *node = refusal.node;
+    if (node) *node = refusal.node;
     if (buffer && size)
         std::snprintf(buffer, size, "%s", result == CUDA_SUCCESS ? "" : "the graph cannot be instantiated");
     return result;
 }
 
-bool enabled(const Exec &exec, const Node *node) { return !exec.disabled.contains(node); }
+bool enabled(const Exec &exec, const Node *node) {
+    return !exec.disabled.contains(node);
+}
 
 CUresult run_graph(const Exec &exec, const Graph &graph);
 
 CUresult run_nodes(const Exec &exec, const std::vector<Node *> &order) {
     for (const Node *node : order) {
-        if (!enabled(exec, node))
-            continue;
+        if (!enabled(exec, node)) continue;
         if (auto *child = std::get_if<ChildPayload>(&node->payload))
             SIM_TRY(run_graph(exec, *child->graph));
         else
@@ -105,8 +102,7 @@ CUresult run_graph(const Exec &exec, const Graph &graph) {
 CUresult prepare_memory(const Exec &exec) {
     for (const std::shared_ptr<Node> &node : exec.graph->nodes)
         if (auto *allocation = std::get_if<MemAllocPayload>(&node->payload); allocation && allocation->memory->live) {
-            if (!(exec.flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH))
-                return CUDA_ERROR_INVALID_VALUE;
+            if (!(exec.flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH)) return CUDA_ERROR_INVALID_VALUE;
             allocation->memory->live = false;
         }
     return CUDA_SUCCESS;
@@ -120,8 +116,7 @@ Table<CUgraphExec, Exec> &execs() {
 }
 
 Exec::~Exec() {
-    if (graph)
-        forget_graph(*graph);
+    if (graph) forget_graph(*graph);
 }
 
 CUresult find_exec(CUgraphExec handle, Exec **exec) {
@@ -132,8 +127,7 @@ CUresult find_exec(CUgraphExec handle, Exec **exec) {
 CUresult find_twin(CUgraphExec handle, CUgraphNode node, Exec **exec, Node **twin) {
     SIM_TRY(find_exec(handle, exec));
     auto found = (*exec)->twins.find(node);
-    if (found == (*exec)->twins.end())
-        return CUDA_ERROR_INVALID_VALUE;
+    if (found == (*exec)->twins.end()) return CUDA_ERROR_INVALID_VALUE;
     *twin = found->second;
     return CUDA_SUCCESS;
 }
@@ -161,8 +155,7 @@ CUresult sim::cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGra
 
 CUresult sim::cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
                                            CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams) {
-    if (!instantiateParams)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!instantiateParams) return CUDA_ERROR_INVALID_VALUE;
     Refusal refusal;
     CUresult result = instantiate(phGraphExec, hGraph, instantiateParams->flags, &refusal);
     if (result != CUDA_SUCCESS && refusal.reason == CUDA_GRAPH_INSTANTIATE_SUCCESS)
@@ -179,8 +172,7 @@ CUresult sim::cuGraphExecDestroy(CUgraphExec hGraphExec) {
 CUresult sim::cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags) {
     Exec *exec = nullptr;
     SIM_TRY(find_exec(hGraphExec, &exec));
-    if (!flags)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!flags) return CUDA_ERROR_INVALID_VALUE;
     *flags = exec->flags;
     return CUDA_SUCCESS;
 }
@@ -196,14 +188,12 @@ CUresult sim::cuGraphUpload(CUgraphExec hGraph, CUstream hStream) {
 
 CUresult sim::cuGraphLaunch(CUgraphExec hGraph, CUstream hStream) {
     std::shared_ptr<Exec> exec = execs().share(hGraph); // a host node may destroy it under us
-    if (!exec)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!exec) return CUDA_ERROR_INVALID_VALUE;
     Stream *stream = nullptr;
     SIM_TRY(resolve_stream(hStream, &stream));
     SIM_TRY(refuse_implicit(*stream));
     if (stream->capture) {
-        if (stream->capture->invalidated)
-            return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+        if (stream->capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
         std::shared_ptr<Graph> child = clone_graph(*exec->graph);
         child->owned = true;
         return submit(*stream, ChildPayload{child});
@@ -230,8 +220,7 @@ CUresult sim::cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, u
     Exec *exec = nullptr;
     Node *twin = nullptr;
     SIM_TRY(find_twin(hGraphExec, hNode, &exec, &twin));
-    if (!isEnabled)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!isEnabled) return CUDA_ERROR_INVALID_VALUE;
     *isEnabled = enabled(*exec, twin);
     return CUDA_SUCCESS;
 }

@@ -13,8 +13,7 @@ CUresult on_stream(CUstream handle, CUdeviceptr destination, std::size_t pitch, 
     SIM_TRY(resolve_stream(handle, &stream));
     CUDA_MEMSET_NODE_PARAMS fill = {destination, pitch, value, element, width, height};
     SIM_TRY(check_fill(fill));
-    if (width == 0 || height == 0)
-        return CUDA_SUCCESS;
+    if (width == 0 || height == 0) return CUDA_SUCCESS;
     return submit(*stream, MemsetPayload{fill, stream->context});
 }
 
@@ -33,9 +32,15 @@ CUresult at_once(CUdeviceptr destination, std::size_t pitch, unsigned value, uns
 } // namespace
 } // namespace sim
 
-CUresult sim::cuMemsetD8_v2(CUdeviceptr dst, unsigned char uc, size_t N) { return at_once(dst, 0, uc, 1, N, 1); }
-CUresult sim::cuMemsetD16_v2(CUdeviceptr dst, unsigned short us, size_t N) { return at_once(dst, 0, us, 2, N, 1); }
-CUresult sim::cuMemsetD32_v2(CUdeviceptr dst, unsigned int ui, size_t N) { return at_once(dst, 0, ui, 4, N, 1); }
+CUresult sim::cuMemsetD8_v2(CUdeviceptr dst, unsigned char uc, size_t N) {
+    return at_once(dst, 0, uc, 1, N, 1);
+}
+CUresult sim::cuMemsetD16_v2(CUdeviceptr dst, unsigned short us, size_t N) {
+    return at_once(dst, 0, us, 2, N, 1);
+}
+CUresult sim::cuMemsetD32_v2(CUdeviceptr dst, unsigned int ui, size_t N) {
+    return at_once(dst, 0, ui, 4, N, 1);
+}
 
 CUresult sim::cuMemsetD2D8_v2(CUdeviceptr dst, size_t dstPitch, unsigned char uc, size_t Width, size_t Height) {
     return at_once(dst, dstPitch, uc, 1, Width, Height);

@@ -24,8 +24,7 @@ CUresult conditional_payload(CUgraphNodeParams &parameters, ConditionalPayload *
     CUDA_CONDITIONAL_NODE_PARAMS &condition = parameters.conditional;
     if (!conditionals().contains(condition.handle) || condition.size == 0 || condition.type > CU_GRAPH_COND_TYPE_SWITCH)
         return CUDA_ERROR_INVALID_VALUE;
-    if (condition.type == CU_GRAPH_COND_TYPE_WHILE && condition.size != 1)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (condition.type == CU_GRAPH_COND_TYPE_WHILE && condition.size != 1) return CUDA_ERROR_INVALID_VALUE;
     for (unsigned body = 0; body < condition.size; ++body) {
         payload->bodies.push_back(make_graph());
         payload->bodies.back()->owned = true;
@@ -47,8 +46,7 @@ CUDA_MEMSET_NODE_PARAMS memset_params(const CUDA_MEMSET_NODE_PARAMS_v2 &fill) {
 }
 
 CUresult context_or_current(CUcontext *context) {
-    if (*context)
-        return driver().contexts.find(*context) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    if (*context) return driver().contexts.find(*context) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
     Context *current = nullptr;
     SIM_TRY(current_context(&current));
     *context = current->handle;
@@ -131,10 +129,9 @@ CUresult new_payload(CUgraphNodeParams &parameters, Payload *payload) {
     }
 }
 
-CUresult add(CUgraphNode *handle, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data, std::size_t count,
-             CUgraphNodeParams *parameters) {
-    if (!parameters)
-        return CUDA_ERROR_INVALID_VALUE;
+CUresult add(CUgraphNode *handle, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
+             std::size_t count, CUgraphNodeParams *parameters) {
+    if (!parameters) return CUDA_ERROR_INVALID_VALUE;
     Payload payload;
     SIM_TRY(new_payload(*parameters, &payload));
     SIM_TRY(add_checked(handle, graph, dependencies, data, count, std::move(payload)));
@@ -150,14 +147,12 @@ CUresult add(CUgraphNode *handle, CUgraph graph, const CUgraphNode *dependencies
 } // namespace
 
 CUresult changed_payload(const CUgraphNodeParams &parameters, const Payload &old, Payload *payload) {
-    if (type_of(old) != parameters.type)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (type_of(old) != parameters.type) return CUDA_ERROR_INVALID_VALUE;
     SIM_TRY(plain_payload(parameters, payload));
     if (auto *kernel = std::get_if<KernelPayload>(payload)) {
         const auto &before = std::get<KernelPayload>(old);
         kernel->attributes = before.attributes;
-        if (kernel->function->context != before.function->context)
-            return CUDA_ERROR_INVALID_VALUE;
+        if (kernel->function->context != before.function->context) return CUDA_ERROR_INVALID_VALUE;
     }
     return check_node(*payload);
 }
@@ -166,21 +161,21 @@ CUresult changed_payload(const CUgraphNodeParams &parameters, const Payload &old
 
 using sim::Node;
 
-CUresult sim::cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies,
-                             CUgraphNodeParams *nodeParams) {
+CUresult sim::cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                             size_t numDependencies, CUgraphNodeParams *nodeParams) {
     return add(phGraphNode, hGraph, dependencies, nullptr, numDependencies, nodeParams);
 }
 
 CUresult sim::cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams) {
+                                const CUgraphEdgeData *dependencyData, size_t numDependencies,
+                                CUgraphNodeParams *nodeParams) {
     return add(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams);
 }
 
 CUresult sim::cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams) {
     Node *node = nullptr;
     SIM_TRY(find_node(hNode, &node));
-    if (!nodeParams)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!nodeParams) return CUDA_ERROR_INVALID_VALUE;
     Payload payload;
     SIM_TRY(changed_payload(*nodeParams, node->payload, &payload));
     node->payload = std::move(payload);
@@ -191,8 +186,7 @@ CUresult sim::cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_o
                                              unsigned int defaultLaunchValue, unsigned int flags) {
     Graph *graph = nullptr;
     SIM_TRY(find_graph(hGraph, &graph));
-    if (!pHandle_out || (flags & ~CU_GRAPH_COND_ASSIGN_DEFAULT) != 0)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!pHandle_out || (flags & ~CU_GRAPH_COND_ASSIGN_DEFAULT) != 0) return CUDA_ERROR_INVALID_VALUE;
     SIM_TRY(context_or_current(&ctx));
     *pHandle_out = fresh_handle();
     conditionals()[*pHandle_out] = {hGraph, defaultLaunchValue, defaultLaunchValue, flags};

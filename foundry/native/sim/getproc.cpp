@@ -43,16 +43,15 @@ const Index &index() {
     return *built;
 }
 
-CUresult look_up(const char *symbol, void **address, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status) {
-    if (!symbol || !address)
-        return CUDA_ERROR_INVALID_VALUE;
+CUresult look_up(const char *symbol, void **address, int version, cuuint64_t flags,
+                 CUdriverProcAddressQueryResult *status) {
+    if (!symbol || !address) return CUDA_ERROR_INVALID_VALUE;
     *address = nullptr;
     // cudart asks for the empty name and takes the answer for the query function itself.
     std::string name = *symbol ? symbol : "cuGetProcAddress";
     bool want_per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
     auto set_status = [&](CUdriverProcAddressQueryResult value) {
-        if (status)
-            *status = value;
+        if (status) *status = value;
     };
     auto found = index().find(name);
     bool exists = false;
@@ -60,13 +59,12 @@ CUresult look_up(const char *symbol, void **address, int version, cuuint64_t fla
     bool best_per_thread = false;
     if (found != index().end())
         for (const Candidate &candidate : found->second) {
-            if (absent(candidate.row) || (candidate.per_thread && !want_per_thread))
-                continue;
+            if (absent(candidate.row) || (candidate.per_thread && !want_per_thread)) continue;
             exists = true;
             const RowInfo &row = rows[static_cast<unsigned>(candidate.row)];
-            if (row.since > version)
-                continue;
-            bool newer = !best || row.since > best->since || (row.since == best->since && candidate.per_thread && !best_per_thread);
+            if (row.since > version) continue;
+            bool newer = !best || row.since > best->since ||
+                         (row.since == best->since && candidate.per_thread && !best_per_thread);
             if (newer) {
                 best = &row;
                 best_per_thread = candidate.per_thread;

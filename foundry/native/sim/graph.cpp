@@ -17,16 +17,16 @@ GraphRegistry &graph_registry() {
 
 CUgraphNodeType type_of(const Payload &payload) {
     constexpr CUgraphNodeType types[] = {
-        CU_GRAPH_NODE_TYPE_KERNEL, CU_GRAPH_NODE_TYPE_MEMCPY,     CU_GRAPH_NODE_TYPE_MEMSET,       CU_GRAPH_NODE_TYPE_HOST,
-        CU_GRAPH_NODE_TYPE_GRAPH,  CU_GRAPH_NODE_TYPE_EMPTY,      CU_GRAPH_NODE_TYPE_WAIT_EVENT,   CU_GRAPH_NODE_TYPE_EVENT_RECORD,
-        CU_GRAPH_NODE_TYPE_MEM_ALLOC, CU_GRAPH_NODE_TYPE_MEM_FREE, CU_GRAPH_NODE_TYPE_CONDITIONAL};
+        CU_GRAPH_NODE_TYPE_KERNEL,     CU_GRAPH_NODE_TYPE_MEMCPY,       CU_GRAPH_NODE_TYPE_MEMSET,
+        CU_GRAPH_NODE_TYPE_HOST,       CU_GRAPH_NODE_TYPE_GRAPH,        CU_GRAPH_NODE_TYPE_EMPTY,
+        CU_GRAPH_NODE_TYPE_WAIT_EVENT, CU_GRAPH_NODE_TYPE_EVENT_RECORD, CU_GRAPH_NODE_TYPE_MEM_ALLOC,
+        CU_GRAPH_NODE_TYPE_MEM_FREE,   CU_GRAPH_NODE_TYPE_CONDITIONAL};
     static_assert(std::size(types) == std::variant_size_v<Payload>);
     return types[payload.index()];
 }
 
 GraphMemory::~GraphMemory() {
-    if (!address)
-        return;
+    if (!address) return;
     remove_region(address);
     give_back_backing(*find_device(device), address, size);
 }
@@ -40,11 +40,9 @@ std::shared_ptr<Graph> make_graph() {
 void forget_graph(Graph &graph) {
     for (const std::shared_ptr<Node> &node : graph.nodes) {
         graph_registry().nodes.remove(node->handle);
-        if (auto *child = std::get_if<ChildPayload>(&node->payload))
-            forget_graph(*child->graph);
+        if (auto *child = std::get_if<ChildPayload>(&node->payload)) forget_graph(*child->graph);
         if (auto *conditional = std::get_if<ConditionalPayload>(&node->payload))
-            for (const std::shared_ptr<Graph> &body : conditional->bodies)
-                forget_graph(*body);
+            for (const std::shared_ptr<Graph> &body : conditional->bodies) forget_graph(*body);
     }
     graph_registry().graphs.remove(graph.handle);
 }
@@ -55,7 +53,8 @@ bool plain(const CUgraphEdgeData &data) {
 }
 
 bool linked(const Node &from, const Node &to) {
-    return std::any_of(to.dependencies.begin(), to.dependencies.end(), [&](const Link &link) { return link.node == &from; });
+    return std::any_of(to.dependencies.begin(), to.dependencies.end(),
+                       [&](const Link &link) { return link.node == &from; });
 }
 
 void link(Node &from, Node &to, const CUgraphEdgeData &data) {
@@ -65,14 +64,11 @@ void link(Node &from, Node &to, const CUgraphEdgeData &data) {
 
 CUresult check_edge(const Node &from, const Node &to, const CUgraphEdgeData &data) {
     for (unsigned char byte : data.reserved)
-        if (byte)
-            return CUDA_ERROR_INVALID_VALUE;
-    if (data.type > CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC || data.to_port != 0)
-        return CUDA_ERROR_INVALID_VALUE;
+        if (byte) return CUDA_ERROR_INVALID_VALUE;
+    if (data.type > CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC || data.to_port != 0) return CUDA_ERROR_INVALID_VALUE;
     bool from_kernel = std::holds_alternative<KernelPayload>(from.payload);
     bool to_kernel = std::holds_alternative<KernelPayload>(to.payload);
-    if (data.from_port > (from_kernel ? CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER : 0))
-        return CUDA_ERROR_INVALID_VALUE;
+    if (data.from_port > (from_kernel ? CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER : 0)) return CUDA_ERROR_INVALID_VALUE;
     if (data.type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC && (!from_kernel || !to_kernel || data.from_port == 0))
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
@@ -80,15 +76,12 @@ CUresult check_edge(const Node &from, const Node &to, const CUgraphEdgeData &dat
 
 CUresult find_links(Graph &graph, const CUgraphNode *nodes, const CUgraphEdgeData *data, std::size_t count,
                     std::vector<Link> *links) {
-    if (count && !nodes)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (count && !nodes) return CUDA_ERROR_INVALID_VALUE;
     for (std::size_t index = 0; index < count; ++index) {
         Node *node = graph_registry().nodes.find(nodes[index]);
-        if (!node || node->graph != &graph)
-            return CUDA_ERROR_INVALID_VALUE;
+        if (!node || node->graph != &graph) return CUDA_ERROR_INVALID_VALUE;
         for (const Link &known : *links)
-            if (known.node == node)
-                return CUDA_ERROR_INVALID_VALUE;
+            if (known.node == node) return CUDA_ERROR_INVALID_VALUE;
         links->push_back({node, data ? data[index] : CUgraphEdgeData{}});
     }
     return CUDA_SUCCESS;
@@ -98,12 +91,10 @@ CUresult add_node(Graph &graph, Payload payload, const std::vector<Link> &depend
     auto node = std::make_shared<Node>();
     node->graph = &graph;
     node->payload = std::move(payload);
-    for (const Link &dependency : dependencies)
-        SIM_TRY(check_edge(*dependency.node, *node, dependency.data));
+    for (const Link &dependency : dependencies) SIM_TRY(check_edge(*dependency.node, *node, dependency.data));
     *handle = graph_registry().nodes.add(node);
     graph.nodes.push_back(node);
-    for (const Link &dependency : dependencies)
-        link(*dependency.node, *node, dependency.data);
+    for (const Link &dependency : dependencies) link(*dependency.node, *node, dependency.data);
     return CUDA_SUCCESS;
 }
 
@@ -135,8 +126,7 @@ std::shared_ptr<Graph> clone_graph(const Graph &graph) {
             link(*copies[dependency.node], *copies[node.get()], dependency.data);
     for (auto [object, count] : graph.user_objects) {
         copy->user_objects[object] += count;
-        if (UserObject *known = graph_registry().user_objects.find(object))
-            known->references += count;
+        if (UserObject *known = graph_registry().user_objects.find(object)) known->references += count;
     }
     return copy;
 }
@@ -146,8 +136,7 @@ bool order_nodes(const Graph &graph, std::vector<Node *> *order) {
     std::vector<Node *> ready;
     for (const std::shared_ptr<Node> &node : graph.nodes) {
         waiting[node.get()] = node->dependencies.size();
-        if (node->dependencies.empty())
-            ready.push_back(node.get());
+        if (node->dependencies.empty()) ready.push_back(node.get());
     }
     while (!ready.empty()) {
         // Any of them may run next on a device; a missing edge must not be hidden by the order of creation.
@@ -157,8 +146,7 @@ bool order_nodes(const Graph &graph, std::vector<Node *> *order) {
         ready.pop_back();
         order->push_back(node);
         for (const Link &dependent : node->dependents)
-            if (--waiting[dependent.node] == 0)
-                ready.push_back(dependent.node);
+            if (--waiting[dependent.node] == 0) ready.push_back(dependent.node);
     }
     return order->size() == graph.nodes.size();
 }

@@ -96,8 +96,8 @@ struct ConditionalPayload {
 };
 
 // In the order of CUgraphNodeType, with the kinds that are not simulated left out.
-using Payload = std::variant<KernelPayload, MemcpyPayload, MemsetPayload, HostPayload, ChildPayload, EmptyPayload, EventWaitPayload,
-                             EventRecordPayload, MemAllocPayload, MemFreePayload, ConditionalPayload>;
+using Payload = std::variant<KernelPayload, MemcpyPayload, MemsetPayload, HostPayload, ChildPayload, EmptyPayload,
+                             EventWaitPayload, EventRecordPayload, MemAllocPayload, MemFreePayload, ConditionalPayload>;
 CUgraphNodeType type_of(const Payload &payload);
 
 struct Node;
@@ -124,8 +124,8 @@ struct UserObject {
 
 struct Graph {
     CUgraph handle = nullptr;
-    CUgraph origin = nullptr; // what it was cloned from
-    bool owned = false;       // a child or a body: the program may not destroy it
+    CUgraph origin = nullptr;                 // what it was cloned from
+    bool owned = false;                       // a child or a body: the program may not destroy it
     std::vector<std::shared_ptr<Node>> nodes; // in the order of their making
     std::map<CUuserObject, std::uint64_t> user_objects;
     Graph() = default;
@@ -150,7 +150,8 @@ CUresult check_edge(const Node &from, const Node &to, const CUgraphEdgeData &dat
 void link(Node &from, Node &to, const CUgraphEdgeData &data);
 bool linked(const Node &from, const Node &to);
 bool plain(const CUgraphEdgeData &data);
-CUresult find_links(Graph &graph, const CUgraphNode *nodes, const CUgraphEdgeData *data, std::size_t count, std::vector<Link> *links);
+CUresult find_links(Graph &graph, const CUgraphNode *nodes, const CUgraphEdgeData *data, std::size_t count,
+                    std::vector<Link> *links);
 
 // A deep copy with handles of its own. Nodes remember whose copy they are.
 std::shared_ptr<Graph> clone_graph(const Graph &graph);

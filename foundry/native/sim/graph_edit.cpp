@@ -9,8 +9,7 @@ namespace {
 
 bool being_captured(const Graph &graph) {
     for (const std::shared_ptr<Capture> &capture : stream_registry().captures)
-        if (capture->graph.get() == &graph)
-            return true;
+        if (capture->graph.get() == &graph) return true;
     return false;
 }
 
@@ -19,28 +18,28 @@ void unlink(Node &from, Node &to) {
     std::erase_if(from.dependents, [&](const Link &link) { return link.node == &to; });
 }
 
-CUresult both_ends(Graph &graph, const CUgraphNode *from, const CUgraphNode *to, std::size_t index, Node **first, Node **second) {
+CUresult both_ends(Graph &graph, const CUgraphNode *from, const CUgraphNode *to, std::size_t index, Node **first,
+                   Node **second) {
     SIM_TRY(find_node(from[index], first));
     SIM_TRY(find_node(to[index], second));
-    return (*first)->graph == &graph && (*second)->graph == &graph && *first != *second ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return (*first)->graph == &graph && (*second)->graph == &graph && *first != *second ? CUDA_SUCCESS
+                                                                                        : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult add_edges(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data, std::size_t count) {
+CUresult add_edges(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data,
+                   std::size_t count) {
     Graph *graph = nullptr;
     SIM_TRY(find_graph(handle, &graph));
-    if (count && (!from || !to))
-        return CUDA_ERROR_INVALID_VALUE;
+    if (count && (!from || !to)) return CUDA_ERROR_INVALID_VALUE;
     // As the real driver does: the first edge's data is taken for all edges of the call.
     CUgraphEdgeData shared = data && count ? data[0] : CUgraphEdgeData{};
     for (std::size_t index = 0; index < count; ++index) {
         Node *first = nullptr, *second = nullptr;
         SIM_TRY(both_ends(*graph, from, to, index, &first, &second));
         SIM_TRY(check_edge(*first, *second, shared));
-        if (linked(*first, *second))
-            return CUDA_ERROR_INVALID_VALUE;
+        if (linked(*first, *second)) return CUDA_ERROR_INVALID_VALUE;
         for (std::size_t earlier = 0; earlier < index; ++earlier)
-            if (from[earlier] == from[index] && to[earlier] == to[index])
-                return CUDA_ERROR_INVALID_VALUE;
+            if (from[earlier] == from[index] && to[earlier] == to[index]) return CUDA_ERROR_INVALID_VALUE;
     }
     for (std::size_t index = 0; index < count; ++index)
         link(*graph_registry().nodes.find(from[index]), *graph_registry().nodes.find(to[index]), shared);
@@ -50,13 +49,11 @@ CUresult add_edges(CUgraph handle, const CUgraphNode *from, const CUgraphNode *t
 CUresult remove_edges(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to, std::size_t count) {
     Graph *graph = nullptr;
     SIM_TRY(find_graph(handle, &graph));
-    if (count && (!from || !to))
-        return CUDA_ERROR_INVALID_VALUE;
+    if (count && (!from || !to)) return CUDA_ERROR_INVALID_VALUE;
     for (std::size_t index = 0; index < count; ++index) {
         Node *first = nullptr, *second = nullptr;
         SIM_TRY(both_ends(*graph, from, to, index, &first, &second));
-        if (!linked(*first, *second))
-            return CUDA_ERROR_INVALID_VALUE;
+        if (!linked(*first, *second)) return CUDA_ERROR_INVALID_VALUE;
     }
     for (std::size_t index = 0; index < count; ++index)
         unlink(*graph_registry().nodes.find(from[index]), *graph_registry().nodes.find(to[index]));
@@ -71,18 +68,15 @@ using sim::graph_registry;
 using sim::Node;
 
 CUresult sim::cuGraphCreate(CUgraph *phGraph, unsigned int flags) {
-    if (!phGraph || flags != 0)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!phGraph || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     *phGraph = make_graph()->handle;
     return CUDA_SUCCESS;
 }
 
 CUresult sim::cuGraphDestroy(CUgraph hGraph) {
     std::shared_ptr<Graph> graph = graph_registry().graphs.share(hGraph);
-    if (!graph || graph->owned)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (being_captured(*graph))
-        return CUDA_ERROR_ILLEGAL_STATE;
+    if (!graph || graph->owned) return CUDA_ERROR_INVALID_VALUE;
+    if (being_captured(*graph)) return CUDA_ERROR_ILLEGAL_STATE;
     forget_graph(*graph);
     return CUDA_SUCCESS;
 }
@@ -90,10 +84,10 @@ CUresult sim::cuGraphDestroy(CUgraph hGraph) {
 CUresult sim::cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph) {
     Graph *graph = nullptr;
     SIM_TRY(find_graph(originalGraph, &graph));
-    if (!phGraphClone)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!phGraphClone) return CUDA_ERROR_INVALID_VALUE;
     for (const std::shared_ptr<Node> &node : graph->nodes)
-        if (std::holds_alternative<MemAllocPayload>(node->payload) || std::holds_alternative<MemFreePayload>(node->payload))
+        if (std::holds_alternative<MemAllocPayload>(node->payload) ||
+            std::holds_alternative<MemFreePayload>(node->payload))
             return CUDA_ERROR_NOT_SUPPORTED;
     *phGraphClone = clone_graph(*graph)->handle;
     return CUDA_SUCCESS;
@@ -102,8 +96,7 @@ CUresult sim::cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph) {
 CUresult sim::cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNode, CUgraph hClonedGraph) {
     Graph *graph = nullptr;
     SIM_TRY(find_graph(hClonedGraph, &graph));
-    if (!phNode)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!phNode) return CUDA_ERROR_INVALID_VALUE;
     for (const std::shared_ptr<Node> &node : graph->nodes)
         if (node->original == hOriginalNode) {
             *phNode = node->handle;
@@ -112,7 +105,8 @@ CUresult sim::cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalN
     return CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult sim::cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies) {
+CUresult sim::cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
+                                     size_t numDependencies) {
     return add_edges(hGraph, from, to, nullptr, numDependencies);
 }
 
@@ -121,7 +115,8 @@ CUresult sim::cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from,
     return add_edges(hGraph, from, to, edgeData, numDependencies);
 }
 
-CUresult sim::cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to, size_t numDependencies) {
+CUresult sim::cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
+                                        size_t numDependencies) {
     return remove_edges(hGraph, from, to, numDependencies);
 }
 
@@ -134,16 +129,12 @@ CUresult sim::cuGraphDestroyNode(CUgraphNode hNode) {
     Node *node = nullptr;
     SIM_TRY(find_node(hNode, &node));
     Graph &graph = *node->graph;
-    if (being_captured(graph))
-        return CUDA_ERROR_ILLEGAL_STATE;
+    if (being_captured(graph)) return CUDA_ERROR_ILLEGAL_STATE;
     if (std::holds_alternative<MemAllocPayload>(node->payload) || std::holds_alternative<MemFreePayload>(node->payload))
         return CUDA_ERROR_NOT_SUPPORTED;
-    while (!node->dependencies.empty())
-        unlink(*node->dependencies.back().node, *node);
-    while (!node->dependents.empty())
-        unlink(*node, *node->dependents.back().node);
-    if (auto *child = std::get_if<ChildPayload>(&node->payload))
-        forget_graph(*child->graph);
+    while (!node->dependencies.empty()) unlink(*node->dependencies.back().node, *node);
+    while (!node->dependents.empty()) unlink(*node, *node->dependents.back().node);
+    if (auto *child = std::get_if<ChildPayload>(&node->payload)) forget_graph(*child->graph);
     graph_registry().nodes.remove(hNode);
     std::erase_if(graph.nodes, [&](const std::shared_ptr<Node> &known) { return known.get() == node; });
     return CUDA_SUCCESS;
@@ -152,11 +143,9 @@ CUresult sim::cuGraphDestroyNode(CUgraphNode hNode) {
 CUresult sim::cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int) {
     Graph *graph = nullptr;
     SIM_TRY(find_graph(hGraph, &graph));
-    if (!path)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!path) return CUDA_ERROR_INVALID_VALUE;
     std::FILE *file = std::fopen(path, "w");
-    if (!file)
-        return CUDA_ERROR_OPERATING_SYSTEM;
+    if (!file) return CUDA_ERROR_OPERATING_SYSTEM;
     std::fprintf(file, "digraph foundry_sim {\n");
     for (std::size_t index = 0; index < graph->nodes.size(); ++index) {
         const Node &node = *graph->nodes[index];

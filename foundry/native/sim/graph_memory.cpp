@@ -35,8 +35,7 @@ CUresult make_memory(int device, std::uint64_t size, std::shared_ptr<GraphMemory
 }
 
 CUresult start_memory(GraphMemory &memory) {
-    if (memory.live)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (memory.live) return CUDA_ERROR_INVALID_VALUE;
     memory.live = true;
     spoil(reinterpret_cast<void *>(memory.address), memory.size);
     return CUDA_SUCCESS;
@@ -44,8 +43,7 @@ CUresult start_memory(GraphMemory &memory) {
 
 CUresult end_memory(CUdeviceptr address) {
     std::shared_ptr<GraphMemory> memory = find(address);
-    if (!memory || !memory->live)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!memory || !memory->live) return CUDA_ERROR_INVALID_VALUE;
     memory->live = false;
     return CUDA_SUCCESS;
 }
@@ -59,8 +57,7 @@ std::uint64_t graph_memory_used(int device, bool only_live) {
     std::uint64_t total = 0;
     for (auto &[unused, weak] : known())
         if (std::shared_ptr<GraphMemory> memory = weak.lock())
-            if (memory->device == device && (memory->live || !only_live))
-                total += memory->size;
+            if (memory->device == device && (memory->live || !only_live)) total += memory->size;
     return total;
 }
 

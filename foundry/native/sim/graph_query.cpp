@@ -11,28 +11,23 @@ struct Edge {
 
 // The driver's way with arrays: null asks for the count; room beyond what there is is filled with nulls.
 CUresult give_nodes(const std::vector<CUgraphNode> &found, CUgraphNode *nodes, std::size_t *count) {
-    if (!count)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!count) return CUDA_ERROR_INVALID_VALUE;
     if (!nodes) {
         *count = found.size();
         return CUDA_SUCCESS;
     }
-    for (std::size_t index = 0; index < *count; ++index)
-        nodes[index] = index < found.size() ? found[index] : nullptr;
+    for (std::size_t index = 0; index < *count; ++index) nodes[index] = index < found.size() ? found[index] : nullptr;
     *count = std::min(*count, found.size());
     return CUDA_SUCCESS;
 }
 
 CUresult give_links(const std::vector<Link> &links, CUgraphNode *nodes, CUgraphEdgeData *data, std::size_t *count) {
-    if (!count || (data && !nodes))
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!count || (data && !nodes)) return CUDA_ERROR_INVALID_VALUE;
     if (nodes && !data)
         for (std::size_t index = 0; index < links.size() && index < *count; ++index)
-            if (!plain(links[index].data))
-                return CUDA_ERROR_LOSSY_QUERY;
+            if (!plain(links[index].data)) return CUDA_ERROR_LOSSY_QUERY;
     std::vector<CUgraphNode> handles;
-    for (const Link &link : links)
-        handles.push_back(link.node->handle);
+    for (const Link &link : links) handles.push_back(link.node->handle);
     if (data)
         for (std::size_t index = 0; index < *count; ++index)
             data[index] = index < links.size() ? links[index].data : CUgraphEdgeData{};
@@ -42,8 +37,7 @@ CUresult give_links(const std::vector<Link> &links, CUgraphNode *nodes, CUgraphE
 CUresult give_edges(CUgraph handle, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data, std::size_t *count) {
     Graph *graph = nullptr;
     SIM_TRY(find_graph(handle, &graph));
-    if (!count || (from == nullptr) != (to == nullptr) || (data && !from))
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!count || (from == nullptr) != (to == nullptr) || (data && !from)) return CUDA_ERROR_INVALID_VALUE;
     std::vector<Edge> edges;
     for (const std::shared_ptr<Node> &node : graph->nodes)
         for (const Link &dependent : node->dependents)
@@ -54,14 +48,12 @@ CUresult give_edges(CUgraph handle, CUgraphNode *from, CUgraphNode *to, CUgraphE
     }
     if (!data)
         for (const Edge &edge : edges)
-            if (!plain(edge.data))
-                return CUDA_ERROR_LOSSY_QUERY;
+            if (!plain(edge.data)) return CUDA_ERROR_LOSSY_QUERY;
     for (std::size_t index = 0; index < *count; ++index) {
         Edge edge = index < edges.size() ? edges[index] : Edge{};
         from[index] = edge.from;
         to[index] = edge.to;
-        if (data)
-            data[index] = edge.data;
+        if (data) data[index] = edge.data;
     }
     *count = std::min(*count, edges.size());
     return CUDA_SUCCESS;
@@ -77,8 +69,7 @@ CUresult sim::cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNod
     Graph *graph = nullptr;
     SIM_TRY(find_graph(hGraph, &graph));
     std::vector<CUgraphNode> found;
-    for (const std::shared_ptr<Node> &node : graph->nodes)
-        found.push_back(node->handle);
+    for (const std::shared_ptr<Node> &node : graph->nodes) found.push_back(node->handle);
     return give_nodes(found, nodes, numNodes);
 }
 
@@ -87,8 +78,7 @@ CUresult sim::cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes, size_t
     SIM_TRY(find_graph(hGraph, &graph));
     std::vector<CUgraphNode> found;
     for (const std::shared_ptr<Node> &node : graph->nodes)
-        if (node->dependencies.empty())
-            found.push_back(node->handle);
+        if (node->dependencies.empty()) found.push_back(node->handle);
     return give_nodes(found, rootNodes, numRootNodes);
 }
 
@@ -96,15 +86,15 @@ CUresult sim::cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to
     return give_edges(hGraph, from, to, nullptr, numEdges);
 }
 
-CUresult sim::cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *edgeData, size_t *numEdges) {
+CUresult sim::cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *edgeData,
+                                 size_t *numEdges) {
     return give_edges(hGraph, from, to, edgeData, numEdges);
 }
 
 CUresult sim::cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type) {
     Node *node = nullptr;
     SIM_TRY(find_node(hNode, &node));
-    if (!type)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!type) return CUDA_ERROR_INVALID_VALUE;
     *type = type_of(node->payload);
     return CUDA_SUCCESS;
 }

@@ -36,8 +36,7 @@ template <class Handle, class Object> class Table {
     }
     bool remove(Handle handle) {
         auto found = objects_.find(to_value(handle));
-        if (found == objects_.end())
-            return false;
+        if (found == objects_.end()) return false;
         std::shared_ptr<Object> kept = found->second; // its destructor may come back to this table
         retired_.push_back(found->first);
         objects_.erase(found);
@@ -46,10 +45,8 @@ template <class Handle, class Object> class Table {
     template <class Predicate> void remove_if(Predicate predicate) {
         std::vector<Handle> doomed;
         for (auto &[value, object] : objects_)
-            if (predicate(*object))
-                doomed.push_back(to_handle(value));
-        for (Handle handle : doomed)
-            remove(handle);
+            if (predicate(*object)) doomed.push_back(to_handle(value));
+        for (Handle handle : doomed) remove(handle);
     }
     auto begin() const { return objects_.begin(); }
     auto end() const { return objects_.end(); }

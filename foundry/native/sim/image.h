@@ -20,7 +20,9 @@ struct KernelText {
     std::string name;
     std::uint32_t static_shared = 0, max_dynamic_shared = 0;
     std::vector<ParameterPlace> parameters;
-    std::size_t parameter_bytes() const { return parameters.empty() ? 0 : parameters.back().offset + parameters.back().size; }
+    std::size_t parameter_bytes() const {
+        return parameters.empty() ? 0 : parameters.back().offset + parameters.back().size;
+    }
 };
 
 struct GlobalText {

@@ -39,14 +39,12 @@ void add_devices(Driver &state) {
     if (lever.visible)
         ordinals = *lever.visible;
     else
-        for (int ordinal = 0; ordinal < lever.devices; ++ordinal)
-            ordinals.push_back(ordinal);
+        for (int ordinal = 0; ordinal < lever.devices; ++ordinal) ordinals.push_back(ordinal);
     for (int physical : ordinals) {
         Device device;
         device.ordinal = static_cast<int>(state.devices.size());
         std::uint64_t name_hash = 0xcbf29ce484222325u;
-        for (char letter : lever.gpu)
-            name_hash = (name_hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;
+        for (char letter : lever.gpu) name_hash = (name_hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;
         name_hash ^= static_cast<std::uint64_t>(physical) << 56;
         std::memcpy(device.uuid.bytes, "SIMULATE", 8);
         std::memcpy(device.uuid.bytes + 8, &name_hash, 8);
@@ -54,8 +52,7 @@ void add_devices(Driver &state) {
         device.total = std::max(nominal_memory, device.limit);
         state.devices.push_back(std::move(device));
     }
-    for (Device &device : state.devices)
-        device.pool = device.default_pool = make_pool(device.ordinal);
+    for (Device &device : state.devices) device.pool = device.default_pool = make_pool(device.ordinal);
 }
 
 } // namespace
@@ -78,27 +75,27 @@ Entry::Entry(Row row, bool per_thread) : outer_(current_entry), per_thread_(per_
     }
     Driver &state = driver();
     if (state.initialised && state.process != getpid()) {
-        refusal_ = CUDA_ERROR_NOT_INITIALIZED; // and no lock: another thread may have held it when this process was forked
+        refusal_ =
+            CUDA_ERROR_NOT_INITIALIZED; // and no lock: another thread may have held it when this process was forked
         return;
     }
     refusal_ = injected_failure(row);
-    if (refusal_ != CUDA_SUCCESS)
-        return;
+    if (refusal_ != CUDA_SUCCESS) return;
     global_lock().lock();
     locked_ = true;
     current_entry = this;
-    if (!state.initialised && !needs_no_init(row))
-        refusal_ = CUDA_ERROR_NOT_INITIALIZED;
+    if (!state.initialised && !needs_no_init(row)) refusal_ = CUDA_ERROR_NOT_INITIALIZED;
 }
 
 Entry::~Entry() {
-    if (!locked_)
-        return;
+    if (!locked_) return;
     current_entry = outer_;
     global_lock().unlock();
 }
 
-bool Entry::per_thread_default() { return current_entry && current_entry->per_thread_; }
+bool Entry::per_thread_default() {
+    return current_entry && current_entry->per_thread_;
+}
 
 Unlocked::Unlocked() : entry_(current_entry) {
     current_entry = nullptr;
@@ -113,29 +110,24 @@ Unlocked::~Unlocked() {
 Device *find_device(CUdevice device) {
     std::vector<Device> &devices = driver().devices;
     return device >= 0 && static_cast<std::size_t>(device) < devices.size() ? &devices[static_cast<std::size_t>(device)]
-                                                                             : nullptr;
+                                                                            : nullptr;
 }
 
 } // namespace sim
 
 CUresult sim::cuInit(unsigned int Flags) {
-    if (Flags != 0)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (Flags != 0) return CUDA_ERROR_INVALID_VALUE;
     Driver &state = driver();
-    if (state.initialised)
-        return CUDA_SUCCESS;
-    if (state.devices.empty())
-        add_devices(state);
-    if (state.devices.empty())
-        return CUDA_ERROR_NO_DEVICE;
+    if (state.initialised) return CUDA_SUCCESS;
+    if (state.devices.empty()) add_devices(state);
+    if (state.devices.empty()) return CUDA_ERROR_NO_DEVICE;
     state.process = getpid();
     state.initialised = true;
     return CUDA_SUCCESS;
 }
 
 CUresult sim::cuDriverGetVersion(int *driverVersion) {
-    if (!driverVersion)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!driverVersion) return CUDA_ERROR_INVALID_VALUE;
     *driverVersion = levers().version;
     return CUDA_SUCCESS;
 }

@@ -11,11 +11,16 @@ constexpr int kept_ids[] = {1, 2, 4, 5, 8, 9, 10, 13, 14};
 
 std::size_t value_size(int id) {
     switch (id) {
-    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW: return sizeof(CUaccessPolicyWindow);
-    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: return 3 * sizeof(unsigned);
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP: return sizeof(CUlaunchMemSyncDomainMap);
-    case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE: return sizeof(int);
-    default: return sizeof(int);
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+        return sizeof(CUaccessPolicyWindow);
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+        return 3 * sizeof(unsigned);
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+        return sizeof(CUlaunchMemSyncDomainMap);
+    case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+        return sizeof(int);
+    default:
+        return sizeof(int);
     }
 }
 
@@ -57,8 +62,7 @@ CUresult add(CUgraphNode *handle, CUgraph graph_handle, const CUgraphNode *depen
              const CUDA_KERNEL_NODE_PARAMS &parameters) {
     Graph *graph = nullptr;
     SIM_TRY(find_graph(graph_handle, &graph));
-    if (!handle)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!handle) return CUDA_ERROR_INVALID_VALUE;
     std::vector<Link> links;
     SIM_TRY(find_links(*graph, dependencies, nullptr, count, &links));
     KernelPayload payload;
@@ -74,8 +78,7 @@ CUresult set(CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS &parameters) {
     SIM_TRY(kernel_payload(parameters, &changed));
     changed.attributes = payload->attributes;
     SIM_TRY(check_node(changed));
-    if (changed.function->context != payload->function->context)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (changed.function->context != payload->function->context) return CUDA_ERROR_INVALID_VALUE;
     *payload = std::move(changed);
     return CUDA_SUCCESS;
 }
@@ -83,8 +86,7 @@ CUresult set(CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS &parameters) {
 } // namespace
 
 LaunchAttributes::LaunchAttributes() {
-    for (CUlaunchAttributeValue &value : values_)
-        std::memset(&value, 0, sizeof value);
+    for (CUlaunchAttributeValue &value : values_) std::memset(&value, 0, sizeof value);
     values_[CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE].clusterSchedulingPolicyPreference =
         CU_CLUSTER_SCHEDULING_POLICY_SPREAD;
     values_[CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP].memSyncDomainMap = {0, 1};
@@ -95,26 +97,22 @@ bool LaunchAttributes::kept(CUlaunchAttributeID id) {
 }
 
 CUresult LaunchAttributes::set(CUlaunchAttributeID id, const CUlaunchAttributeValue &value) {
-    if (!kept(id))
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!kept(id)) return CUDA_ERROR_INVALID_VALUE;
     int number = 0;
     std::memcpy(&number, &value, sizeof number);
     switch (static_cast<int>(id)) {
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-        if (number != 0 && number != 1)
-            return CUDA_ERROR_INVALID_VALUE;
+        if (number != 0 && number != 1) return CUDA_ERROR_INVALID_VALUE;
         break;
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
         bool any = value.clusterDim.x || value.clusterDim.y || value.clusterDim.z;
         bool all = value.clusterDim.x && value.clusterDim.y && value.clusterDim.z;
-        if ((any && !all) || (any && levers().major < 9))
-            return CUDA_ERROR_INVALID_VALUE;
+        if ((any && !all) || (any && levers().major < 9)) return CUDA_ERROR_INVALID_VALUE;
         break;
     }
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-        if (number < 0 || number > 3)
-            return CUDA_ERROR_INVALID_VALUE;
+        if (number < 0 || number > 3) return CUDA_ERROR_INVALID_VALUE;
         break;
     default:
         break;
@@ -127,8 +125,7 @@ CUresult LaunchAttributes::set(CUlaunchAttributeID id, const CUlaunchAttributeVa
 }
 
 CUresult LaunchAttributes::get(CUlaunchAttributeID id, CUlaunchAttributeValue *value) const {
-    if (!kept(id))
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!kept(id)) return CUDA_ERROR_INVALID_VALUE;
     *value = values_[static_cast<std::size_t>(id)];
     return CUDA_SUCCESS;
 }
@@ -144,13 +141,11 @@ CUresult kernel_payload(const CUDA_KERNEL_NODE_PARAMS &parameters, KernelPayload
     Context *context = nullptr;
     if (parameters.ctx) {
         context = driver().contexts.find(parameters.ctx);
-        if (!context)
-            return CUDA_ERROR_INVALID_CONTEXT;
+        if (!context) return CUDA_ERROR_INVALID_CONTEXT;
     } else {
         SIM_TRY(current_context(&context));
     }
-    if (!parameters.func && !parameters.kern)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!parameters.func && !parameters.kern) return CUDA_ERROR_INVALID_VALUE;
     if (parameters.func)
         SIM_TRY(resolve_function(parameters.func, *context, &payload->function));
     else
@@ -179,7 +174,8 @@ using sim::KernelPayload;
 
 CUresult sim::cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                                    size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams) {
-    return nodeParams ? add(phGraphNode, hGraph, dependencies, numDependencies, widen(*nodeParams)) : CUDA_ERROR_INVALID_VALUE;
+    return nodeParams ? add(phGraphNode, hGraph, dependencies, numDependencies, widen(*nodeParams))
+                      : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult sim::cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
@@ -190,8 +186,7 @@ CUresult sim::cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, 
 CUresult sim::cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams) {
     KernelPayload *payload = nullptr;
     SIM_TRY(find_payload(hNode, &payload));
-    if (!nodeParams)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!nodeParams) return CUDA_ERROR_INVALID_VALUE;
     CUDA_KERNEL_NODE_PARAMS whole = describe(*payload);
     std::memcpy(nodeParams, &whole, sizeof *nodeParams);
     return CUDA_SUCCESS;
@@ -200,8 +195,7 @@ CUresult sim::cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PAR
 CUresult sim::cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *nodeParams) {
     KernelPayload *payload = nullptr;
     SIM_TRY(find_payload(hNode, &payload));
-    if (!nodeParams)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!nodeParams) return CUDA_ERROR_INVALID_VALUE;
     *nodeParams = describe(*payload);
     return CUDA_SUCCESS;
 }
@@ -214,13 +208,15 @@ CUresult sim::cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL
     return nodeParams ? set(hNode, *nodeParams) : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult sim::cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr, CUkernelNodeAttrValue *value_out) {
+CUresult sim::cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
+                                            CUkernelNodeAttrValue *value_out) {
     KernelPayload *payload = nullptr;
     SIM_TRY(find_payload(hNode, &payload));
     return value_out ? payload->attributes.get(attr, value_out) : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult sim::cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr, const CUkernelNodeAttrValue *value) {
+CUresult sim::cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
+                                            const CUkernelNodeAttrValue *value) {
     KernelPayload *payload = nullptr;
     SIM_TRY(find_payload(hNode, &payload));
     return value ? payload->attributes.set(attr, *value) : CUDA_ERROR_INVALID_VALUE;

@@ -8,35 +8,52 @@ constexpr int shared_opt_in = 227 * 1024;
 constexpr int registers = 32;
 
 CUresult get_attribute(int *value, CUfunction_attribute attribute, Kernel &kernel, int device) {
-    if (!value)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!value) return CUDA_ERROR_INVALID_VALUE;
     const KernelSettings &settings = kernel.settings[device];
     switch (static_cast<int>(attribute)) {
-    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = 1024; return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = static_cast<int>(kernel.text.static_shared); return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+        *value = 1024;
+        return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+        *value = static_cast<int>(kernel.text.static_shared);
+        return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
     case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
     case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
-    case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET: *value = 0; return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = registers; return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
+        *value = 0;
+        return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_NUM_REGS:
+        *value = registers;
+        return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-    case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = levers().major * 10 + levers().minor; return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = kernel.max_dynamic_shared(device); return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *value = settings.carveout; return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+        *value = levers().major * 10 + levers().minor;
+        return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+        *value = kernel.max_dynamic_shared(device);
+        return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        *value = settings.carveout;
+        return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
         *value = settings.required_cluster[attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH];
         return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED: *value = settings.non_portable_cluster; return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: *value = settings.cluster_scheduling; return CUDA_SUCCESS;
-    default: return CUDA_ERROR_INVALID_VALUE;
+    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+        *value = settings.non_portable_cluster;
+        return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+        *value = settings.cluster_scheduling;
+        return CUDA_SUCCESS;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
     }
 }
 
 CUresult set_within(int *setting, int value, int least, int most) {
-    if (value < least || value > most)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (value < least || value > most) return CUDA_ERROR_INVALID_VALUE;
     *setting = value;
     return CUDA_SUCCESS;
 }
@@ -45,24 +62,28 @@ CUresult set_attribute(CUfunction_attribute attribute, int value, Kernel &kernel
     KernelSettings &settings = kernel.settings[device];
     switch (static_cast<int>(attribute)) {
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-        return set_within(&settings.max_dynamic_shared, value, 0, shared_opt_in - static_cast<int>(kernel.text.static_shared));
-    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return set_within(&settings.carveout, value, -1, 100);
+        return set_within(&settings.max_dynamic_shared, value, 0,
+                          shared_opt_in - static_cast<int>(kernel.text.static_shared));
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        return set_within(&settings.carveout, value, -1, 100);
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
-        return set_within(&settings.required_cluster[attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH], value, 0, 16);
-    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED: return set_within(&settings.non_portable_cluster, value, 0, 1);
-    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: return set_within(&settings.cluster_scheduling, value, 0, 2);
-    default: return CUDA_ERROR_INVALID_VALUE;
+        return set_within(&settings.required_cluster[attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH], value, 0,
+                          16);
+    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+        return set_within(&settings.non_portable_cluster, value, 0, 1);
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+        return set_within(&settings.cluster_scheduling, value, 0, 2);
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
     }
 }
 
 CUresult parameter_info(const Kernel &kernel, std::size_t index, std::size_t *offset, std::size_t *size) {
-    if (!offset || index >= kernel.text.parameters.size())
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!offset || index >= kernel.text.parameters.size()) return CUDA_ERROR_INVALID_VALUE;
     *offset = kernel.text.parameters[index].offset;
-    if (size)
-        *size = kernel.text.parameters[index].size;
+    if (size) *size = kernel.text.parameters[index].size;
     return CUDA_SUCCESS;
 }
 
@@ -74,8 +95,7 @@ CUresult known_kernel(CUkernel handle, Kernel **kernel) {
 // Functions of any context; a CUkernel in a CUfunction's place needs a current one.
 CUresult known_function(CUfunction handle, std::shared_ptr<Function> *function) {
     *function = kernel_registry().functions.share(handle);
-    if (*function)
-        return CUDA_SUCCESS;
+    if (*function) return CUDA_SUCCESS;
     Context *context = nullptr;
     SIM_TRY(current_context(&context));
     return resolve_function(handle, *context, function);
@@ -96,8 +116,7 @@ using sim::Kernel;
 CUresult sim::cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel) {
     Context *context = nullptr;
     SIM_TRY(current_context(&context));
-    if (!pFunc)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!pFunc) return CUDA_ERROR_INVALID_VALUE;
     std::shared_ptr<Function> function;
     SIM_TRY(kernel_function(kernel, *context, &function));
     *pFunc = function->handle;
@@ -107,8 +126,7 @@ CUresult sim::cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel) {
 CUresult sim::cuKernelGetLibrary(CUlibrary *pLib, CUkernel handle) {
     Kernel *kernel = nullptr;
     SIM_TRY(known_kernel(handle, &kernel));
-    if (!pLib)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!pLib) return CUDA_ERROR_INVALID_VALUE;
     *pLib = kernel->library;
     return CUDA_SUCCESS;
 }
@@ -116,8 +134,7 @@ CUresult sim::cuKernelGetLibrary(CUlibrary *pLib, CUkernel handle) {
 CUresult sim::cuKernelGetName(const char **name, CUkernel handle) {
     Kernel *kernel = nullptr;
     SIM_TRY(known_kernel(handle, &kernel));
-    if (!name)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!name) return CUDA_ERROR_INVALID_VALUE;
     *name = kernel->text.name.c_str();
     return CUDA_SUCCESS;
 }
@@ -143,10 +160,8 @@ CUresult sim::cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkerne
 CUresult sim::cuKernelSetCacheConfig(CUkernel handle, CUfunc_cache config, CUdevice dev) {
     Kernel *kernel = nullptr;
     SIM_TRY(known_kernel(handle, &kernel));
-    if (!find_device(dev))
-        return CUDA_ERROR_INVALID_DEVICE;
-    if (config > CU_FUNC_CACHE_PREFER_EQUAL)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!find_device(dev)) return CUDA_ERROR_INVALID_DEVICE;
+    if (config > CU_FUNC_CACHE_PREFER_EQUAL) return CUDA_ERROR_INVALID_VALUE;
     kernel->settings[dev].cache = config;
     return CUDA_SUCCESS;
 }
@@ -166,8 +181,7 @@ CUresult sim::cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, 
 CUresult sim::cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config) {
     std::shared_ptr<Function> function;
     SIM_TRY(known_function(hfunc, &function));
-    if (config > CU_FUNC_CACHE_PREFER_EQUAL)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (config > CU_FUNC_CACHE_PREFER_EQUAL) return CUDA_ERROR_INVALID_VALUE;
     function->kernel->settings[function->device].cache = config;
     return CUDA_SUCCESS;
 }
@@ -175,8 +189,7 @@ CUresult sim::cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config) {
 CUresult sim::cuFuncGetModule(CUmodule *hmod, CUfunction hfunc) {
     std::shared_ptr<Function> function;
     SIM_TRY(known_function(hfunc, &function));
-    if (!hmod)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!hmod) return CUDA_ERROR_INVALID_VALUE;
     *hmod = function->module;
     return CUDA_SUCCESS;
 }
@@ -184,8 +197,7 @@ CUresult sim::cuFuncGetModule(CUmodule *hmod, CUfunction hfunc) {
 CUresult sim::cuFuncGetName(const char **name, CUfunction hfunc) {
     std::shared_ptr<Function> function;
     SIM_TRY(known_function(hfunc, &function));
-    if (!name)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!name) return CUDA_ERROR_INVALID_VALUE;
     *name = function->kernel->text.name.c_str();
     return CUDA_SUCCESS;
 }
@@ -199,8 +211,7 @@ CUresult sim::cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *par
 CUresult sim::cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction handle) {
     std::shared_ptr<Function> function;
     SIM_TRY(known_function(handle, &function));
-    if (!state)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!state) return CUDA_ERROR_INVALID_VALUE;
     *state = function->loaded ? CU_FUNCTION_LOADING_STATE_LOADED : CU_FUNCTION_LOADING_STATE_UNLOADED;
     return CUDA_SUCCESS;
 }

@@ -26,8 +26,7 @@ CUresult launch(CUfunction handle, const CUlaunchConfig &config, void **pointers
     SIM_TRY(payload.attributes.set(CU_LAUNCH_ATTRIBUTE_PRIORITY, priority));
     bool programmatic = false;
     std::shared_ptr<Event> programmatic_event, completion_event;
-    if (config.numAttrs && !config.attrs)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (config.numAttrs && !config.attrs) return CUDA_ERROR_INVALID_VALUE;
     for (unsigned index = 0; index < config.numAttrs; ++index) {
         const CUlaunchAttribute &attribute = config.attrs[index];
         switch (static_cast<int>(attribute.id)) {
@@ -54,8 +53,7 @@ CUresult launch(CUfunction handle, const CUlaunchConfig &config, void **pointers
     Node *node = nullptr;
     SIM_TRY(submit_with(*stream, std::move(payload), programmatic, &node));
     auto record = [&](const std::shared_ptr<Event> &event, unsigned char port) {
-        if (!event)
-            return;
+        if (!event) return;
         if (!node) {
             do_work(EventRecordPayload{event});
             return;
@@ -91,9 +89,10 @@ CUresult sim::cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void 
     return config ? launch(f, *config, kernelParams, extra) : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult sim::cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
-                                        unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
-                                        unsigned int sharedMemBytes, CUstream hStream, void **kernelParams) {
+CUresult sim::cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                                        unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+                                        unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+                                        void **kernelParams) {
     CUlaunchAttribute cooperative = {};
     cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
     cooperative.value.cooperative = 1;
@@ -114,7 +113,6 @@ CUresult sim::cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, uns
 CUresult sim::cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData) {
     Stream *stream = nullptr;
     SIM_TRY(resolve_stream(hStream, &stream));
-    if (!fn)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!fn) return CUDA_ERROR_INVALID_VALUE;
     return submit(*stream, HostPayload{{fn, userData}});
 }

@@ -3,6 +3,7 @@
 #include "errors.h"
 
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -29,8 +30,7 @@ std::vector<std::string> split(std::string_view text, char separator) {
     while (true) {
         std::size_t end = text.find(separator);
         parts.emplace_back(text.substr(0, end));
-        if (end == std::string_view::npos)
-            return parts;
+        if (end == std::string_view::npos) return parts;
         text.remove_prefix(end + 1);
     }
 }
@@ -42,28 +42,35 @@ const char *variable(const char *name) {
 
 std::optional<std::size_t> row_named(std::string_view name) {
     for (std::size_t row = 0; row < row_count; ++row)
-        if (name == rows[row].symbol)
-            return row;
+        if (name == rows[row].symbol) return row;
     return std::nullopt;
+}
+
+void warn_unknown(const char *lever, const std::string &name) {
+    std::fprintf(stderr, "foundry simulator: %s names no exported function: `%s`\n", lever, name.c_str());
 }
 
 RowLevers *read_rows() {
     auto *table = new RowLevers[row_count];
     if (const char *text = variable("FOUNDRY_SIM_MASK"))
-        for (const std::string &name : split(text, ','))
+        for (const std::string &name : split(text, ',')) {
+            if (!row_named(name)) warn_unknown("FOUNDRY_SIM_MASK", name);
             for (std::size_t row = 0; row < row_count; ++row)
-                if (name == rows[row].symbol || name + "_ptsz" == rows[row].symbol || name + "_ptds" == rows[row].symbol)
+                if (name == rows[row].symbol || name + "_ptsz" == rows[row].symbol ||
+                    name + "_ptds" == rows[row].symbol)
                     table[row].masked = true;
+        }
     if (const char *text = variable("FOUNDRY_SIM_FAIL"))
         for (const std::string &entry : split(text, ',')) {
             std::vector<std::string> parts = split(entry, ':');
             std::optional<std::size_t> row = row_named(parts[0]);
-            if (!row)
+            if (!row) {
+                warn_unknown("FOUNDRY_SIM_FAIL", parts[0]);
                 continue;
+            }
             Failure failure;
             failure.nth = parts.size() > 1 ? std::strtol(parts[1].c_str(), nullptr, 0) : 1;
-            if (parts.size() > 2)
-                failure.error = error_from_text(parts[2]);
+            if (parts.size() > 2) failure.error = error_from_text(parts[2]);
             table[*row].failures.push_back(failure);
         }
     return table;
@@ -77,39 +84,32 @@ RowLevers &row_levers(Row row) {
 void read_gpu(Levers &levers) {
     levers.gpu = "NVIDIA Simulated H200";
     const char *text = variable("FOUNDRY_SIM_GPU");
-    if (!text)
-        return;
+    if (!text) return;
     std::vector<std::string> parts = split(text, ':');
     levers.gpu = parts[0];
     if (parts.size() > 1) {
         int number = 0;
         for (char digit : parts[1])
-            if (digit >= '0' && digit <= '9')
-                number = number * 10 + (digit - '0');
+            if (digit >= '0' && digit <= '9') number = number * 10 + (digit - '0');
         if (number >= 10) {
             levers.major = number / 10;
             levers.minor = number % 10;
         }
     }
-    if (parts.size() > 2)
-        levers.multiprocessors = std::atoi(parts[2].c_str());
+    if (parts.size() > 2) levers.multiprocessors = std::atoi(parts[2].c_str());
 }
 
 Levers *read_levers() {
     auto *levers = new Levers;
-    if (const char *text = variable("FOUNDRY_SIM_VERSION"))
-        levers->version = std::atoi(text);
+    if (const char *text = variable("FOUNDRY_SIM_VERSION")) levers->version = std::atoi(text);
     if (const char *text = variable("FOUNDRY_SIM_SEED"))
         levers->seed = std::strtoull(text, nullptr, 0);
     else if (getrandom(&levers->seed, sizeof levers->seed, 0) != sizeof levers->seed)
         levers->seed = reinterpret_cast<std::uintptr_t>(levers);
     read_gpu(*levers);
-    if (const char *text = variable("FOUNDRY_SIM_DEVICES"))
-        levers->devices = std::atoi(text);
-    if (const char *text = variable("FOUNDRY_SIM_MEMORY"))
-        levers->memory = std::strtoull(text, nullptr, 0);
-    if (const char *text = variable("CUDA_MODULE_LOADING"))
-        levers->eager = std::strcmp(text, "EAGER") == 0;
+    if (const char *text = variable("FOUNDRY_SIM_DEVICES")) levers->devices = std::atoi(text);
+    if (const char *text = variable("FOUNDRY_SIM_MEMORY")) levers->memory = std::strtoull(text, nullptr, 0);
+    if (const char *text = variable("CUDA_MODULE_LOADING")) levers->eager = std::strcmp(text, "EAGER") == 0;
     if (const char *text = std::getenv("CUDA_VISIBLE_DEVICES")) {
         std::vector<int> visible;
         if (*text)
@@ -140,8 +140,7 @@ CUresult injected_failure(Row row) {
     RowLevers &mine = row_levers(row);
     long call = mine.calls.fetch_add(1, std::memory_order_relaxed) + 1;
     for (const Failure &failure : mine.failures)
-        if (failure.nth == call)
-            return failure.error;
+        if (failure.nth == call) return failure.error;
     return CUDA_SUCCESS;
 }
 

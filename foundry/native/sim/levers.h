@@ -11,14 +11,14 @@
 namespace sim {
 
 struct Levers {
-    int version = 13000;             // FOUNDRY_SIM_VERSION
-    std::uint64_t seed = 0;          // FOUNDRY_SIM_SEED, else entropy
-    std::string gpu;                 // FOUNDRY_SIM_GPU: model name
-    int major = 9, minor = 0;        //   and compute capability
-    int multiprocessors = 132;       //   and size
-    int devices = 1;                 // FOUNDRY_SIM_DEVICES
-    std::optional<std::uint64_t> memory; // FOUNDRY_SIM_MEMORY: bytes of each device that this process may take
-    bool eager = false;              // CUDA_MODULE_LOADING=EAGER
+    int version = 13000;                     // FOUNDRY_SIM_VERSION
+    std::uint64_t seed = 0;                  // FOUNDRY_SIM_SEED, else entropy
+    std::string gpu;                         // FOUNDRY_SIM_GPU: model name
+    int major = 9, minor = 0;                //   and compute capability
+    int multiprocessors = 132;               //   and size
+    int devices = 1;                         // FOUNDRY_SIM_DEVICES
+    std::optional<std::uint64_t> memory;     // FOUNDRY_SIM_MEMORY: bytes of each device that this process may take
+    bool eager = false;                      // CUDA_MODULE_LOADING=EAGER
     std::optional<std::vector<int>> visible; // CUDA_VISIBLE_DEVICES
 };
 

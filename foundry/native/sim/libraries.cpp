@@ -1,13 +1,11 @@
 // Libraries: an image in no context, with a module in each that uses it.
 #include "kernels.h"
 
-
 namespace sim {
 namespace {
 
 CUresult load_library(CUlibrary *library, const void *code) {
-    if (!library || !code)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!library || !code) return CUDA_ERROR_INVALID_VALUE;
     auto made = std::make_shared<Library>();
     SIM_TRY(parse_image(code, &made->file));
     for (const KernelText &text : made->file->kernels) {
@@ -50,22 +48,18 @@ CUresult library_module(Library &library, Context &context, Module **module) {
 
 CUresult kernel_function(CUkernel handle, Context &context, std::shared_ptr<Function> *function) {
     Kernel *kernel = kernel_registry().kernels.find(handle);
-    if (!kernel)
-        return CUDA_ERROR_INVALID_HANDLE;
+    if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
     Module *module = nullptr;
     SIM_TRY(library_module(*kernel_registry().libraries.find(kernel->library), context, &module));
     for (const std::shared_ptr<Function> &candidate : module->functions)
-        if (candidate->kernel.get() == kernel)
-            *function = candidate;
+        if (candidate->kernel.get() == kernel) *function = candidate;
     return CUDA_SUCCESS;
 }
 
 CUresult resolve_function(CUfunction handle, Context &context, std::shared_ptr<Function> *function) {
-    if (!handle)
-        return CUDA_ERROR_INVALID_HANDLE;
+    if (!handle) return CUDA_ERROR_INVALID_HANDLE;
     *function = kernel_registry().functions.share(handle);
-    if (*function)
-        return CUDA_SUCCESS;
+    if (*function) return CUDA_SUCCESS;
     return kernel_function(reinterpret_cast<CUkernel>(handle), context, function);
 }
 
@@ -74,8 +68,8 @@ CUresult resolve_function(CUfunction handle, Context &context, std::shared_ptr<F
 using sim::kernel_registry;
 using sim::Library;
 
-CUresult sim::cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *, void **, unsigned int, CUlibraryOption *,
-                                void **, unsigned int) {
+CUresult sim::cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *, void **, unsigned int,
+                                CUlibraryOption *, void **, unsigned int) {
     return load_library(library, code);
 }
 
@@ -88,12 +82,9 @@ CUresult sim::cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CU
 
 CUresult sim::cuLibraryUnload(CUlibrary handle) {
     std::shared_ptr<Library> library = kernel_registry().libraries.share(handle);
-    if (!library)
-        return CUDA_ERROR_INVALID_HANDLE;
-    for (auto [context, module] : library->modules)
-        drop_module(module);
-    for (const std::shared_ptr<Kernel> &kernel : library->kernels)
-        kernel_registry().kernels.remove(kernel->handle);
+    if (!library) return CUDA_ERROR_INVALID_HANDLE;
+    for (auto [context, module] : library->modules) drop_module(module);
+    for (const std::shared_ptr<Kernel> &kernel : library->kernels) kernel_registry().kernels.remove(kernel->handle);
     kernel_registry().libraries.remove(handle);
     return CUDA_SUCCESS;
 }
@@ -101,8 +92,7 @@ CUresult sim::cuLibraryUnload(CUlibrary handle) {
 CUresult sim::cuLibraryGetKernel(CUkernel *pKernel, CUlibrary handle, const char *name) {
     Library *library = nullptr;
     SIM_TRY(known_library(handle, &library));
-    if (!pKernel || !name)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!pKernel || !name) return CUDA_ERROR_INVALID_VALUE;
     for (const std::shared_ptr<Kernel> &kernel : library->kernels)
         if (kernel->text.name == name) {
             *pKernel = kernel->handle;
@@ -114,8 +104,7 @@ CUresult sim::cuLibraryGetKernel(CUkernel *pKernel, CUlibrary handle, const char
 CUresult sim::cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib) {
     Library *library = nullptr;
     SIM_TRY(known_library(lib, &library));
-    if (!count)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!count) return CUDA_ERROR_INVALID_VALUE;
     *count = static_cast<unsigned>(library->kernels.size());
     return CUDA_SUCCESS;
 }
@@ -123,8 +112,7 @@ CUresult sim::cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib) {
 CUresult sim::cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib) {
     Library *library = nullptr;
     SIM_TRY(known_library(lib, &library));
-    if (!kernels)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!kernels) return CUDA_ERROR_INVALID_VALUE;
     for (unsigned index = 0; index < numKernels && index < library->kernels.size(); ++index)
         kernels[index] = library->kernels[index]->handle;
     return CUDA_SUCCESS;
@@ -135,8 +123,7 @@ CUresult sim::cuLibraryGetModule(CUmodule *pMod, CUlibrary handle) {
     SIM_TRY(current_context(&context));
     Library *library = nullptr;
     SIM_TRY(known_library(handle, &library));
-    if (!pMod)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!pMod) return CUDA_ERROR_INVALID_VALUE;
     Module *module = nullptr;
     SIM_TRY(library_module(*library, *context, &module));
     *pMod = module->handle;
@@ -148,8 +135,7 @@ CUresult sim::cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary han
     SIM_TRY(current_context(&context));
     Library *library = nullptr;
     SIM_TRY(known_library(handle, &library));
-    if (!name || (!dptr && !bytes))
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!name || (!dptr && !bytes)) return CUDA_ERROR_INVALID_VALUE;
     Module *module = nullptr;
     SIM_TRY(library_module(*library, *context, &module));
     return module_global(*module, name, dptr, bytes);

@@ -8,7 +8,8 @@ The source says what is in it, one line each:
     // kernel: NAME(TYPE, TYPE, ...) [static=BYTES] [dynamic=BYTES]
     // global: NAME SIZE
 
-TYPE is ptr, i8 to i64, u8 to u64, f32, f64, or TYPE[N] for N of them in one parameter. Parameters lie at their natural alignment, as in CUDA.
+TYPE is ptr, i8 to i64, u8 to u64, f32, f64, or TYPE[N] for N of them in one parameter.
+Parameters lie at their natural alignment, as in CUDA.
 The same source and compiler give the same bytes.
 """
 
@@ -71,11 +72,10 @@ def compile_object(source: Path) -> bytes:
     compiler = shlex.split(os.environ.get("CC", "cc"))
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "kernels.so"
-        command = [
-            *compiler, "-shared", "-fPIC", "-O2", "-g0", "-s", "-fvisibility=hidden", "-ffp-contract=off", "-frandom-seed=foundry",
-            "-fno-ident", "-Wl,--build-id=none", "-Wl,-Bsymbolic", "-I", str(Path(__file__).resolve().parent),
-            "-x", "c", "-", "-o", str(output), "-Wl,--as-needed", "-lm",
-        ]  # fmt: skip
+        options = "-shared -fPIC -O2 -g0 -s -fvisibility=hidden -ffp-contract=off -frandom-seed=foundry -fno-ident"
+        linking = "-Wl,--build-id=none -Wl,-Bsymbolic -Wl,--as-needed -lm"
+        here = str(Path(__file__).absolute().parent)
+        command = [*compiler, *options.split(), "-I", here, "-x", "c", "-", "-o", str(output), *linking.split()]
         done = subprocess.run(command, input=source.read_bytes(), capture_output=True, check=False)
         if done.returncode != 0:
             raise ValueError(f"`{compiler[0]}` failed on {source}:\n{done.stderr.decode(errors='replace')}")

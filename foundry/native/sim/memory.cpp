@@ -13,8 +13,7 @@ constexpr std::uint64_t pitch_alignment = 512;
 CUresult allocate(CUdeviceptr *address, std::uint64_t size) {
     Context *context = nullptr;
     SIM_TRY(current_context(&context));
-    if (!address || size == 0)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!address || size == 0) return CUDA_ERROR_INVALID_VALUE;
     SIM_TRY(refuse_unsafe());
     std::uint64_t base = 0;
     SIM_TRY(take_backing(*find_device(context->device), size, &base));
@@ -37,8 +36,7 @@ void release(const Region &region) {
         break;
     case RegionKind::pool:
         give_back_backing(device, region.base, region.size);
-        if (Pool *pool = find_pool(region.pool))
-            pool->used -= region.size;
+        if (Pool *pool = find_pool(region.pool)) pool->used -= region.size;
         break;
     case RegionKind::managed:
     case RegionKind::pinned:
@@ -53,8 +51,7 @@ void release(const Region &region) {
 
 CUresult free_region(std::uint64_t address) {
     Region *region = region_at(address);
-    if (!region || region->base != address)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!region || region->base != address) return CUDA_ERROR_INVALID_VALUE;
     if (region->kind != RegionKind::device && region->kind != RegionKind::pool && region->kind != RegionKind::managed)
         return CUDA_ERROR_INVALID_VALUE;
     release(*region);
@@ -81,15 +78,16 @@ using sim::RegionKind;
 CUresult sim::cuMemGetInfo_v2(size_t *free, size_t *total) {
     Context *context = nullptr;
     SIM_TRY(current_context(&context));
-    if (!free || !total)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!free || !total) return CUDA_ERROR_INVALID_VALUE;
     Device &device = *find_device(context->device);
     *total = device.total;
     *free = device.limit - device.used;
     return CUDA_SUCCESS;
 }
 
-CUresult sim::cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) { return allocate(dptr, bytesize); }
+CUresult sim::cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
+    return allocate(dptr, bytesize);
+}
 
 CUresult sim::cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
                                  unsigned int ElementSizeBytes) {
@@ -116,8 +114,7 @@ CUresult sim::cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int
         return CUDA_ERROR_INVALID_VALUE;
     SIM_TRY(refuse_unsafe());
     void *pages = take_pages(bytesize);
-    if (!pages)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!pages) return CUDA_ERROR_OUT_OF_MEMORY;
     Region region;
     region.base = reinterpret_cast<std::uint64_t>(pages);
     region.size = bytesize;
@@ -132,5 +129,5 @@ CUresult sim::cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int
 CUresult sim::cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise, CUmemLocation) {
     Region *region = region_at(devPtr);
     return region && region->kind == RegionKind::managed && device_accessible(devPtr, count) ? CUDA_SUCCESS
-                                                                                              : CUDA_ERROR_INVALID_VALUE;
+                                                                                             : CUDA_ERROR_INVALID_VALUE;
 }

@@ -9,12 +9,12 @@ namespace {
 CUresult allocate_host(void **address, std::uint64_t size, unsigned flags) {
     Context *context = nullptr;
     SIM_TRY(current_context(&context));
-    if (!address || size == 0 || (flags & ~(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)))
+    if (!address || size == 0 ||
+        (flags & ~(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)))
         return CUDA_ERROR_INVALID_VALUE;
     SIM_TRY(refuse_unsafe());
     void *pages = take_pages(size);
-    if (!pages)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!pages) return CUDA_ERROR_OUT_OF_MEMORY;
     Region region;
     region.base = reinterpret_cast<std::uint64_t>(pages);
     region.size = size;
@@ -39,9 +39,13 @@ using sim::Context;
 using sim::Region;
 using sim::RegionKind;
 
-CUresult sim::cuMemAllocHost_v2(void **pp, size_t bytesize) { return allocate_host(pp, bytesize, 0); }
+CUresult sim::cuMemAllocHost_v2(void **pp, size_t bytesize) {
+    return allocate_host(pp, bytesize, 0);
+}
 
-CUresult sim::cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) { return allocate_host(pp, bytesize, Flags); }
+CUresult sim::cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) {
+    return allocate_host(pp, bytesize, Flags);
+}
 
 CUresult sim::cuMemFreeHost(void *p) {
     Context *context = nullptr;
@@ -58,11 +62,9 @@ CUresult sim::cuMemFreeHost(void *p) {
 CUresult sim::cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags) {
     Context *context = nullptr;
     SIM_TRY(current_context(&context));
-    if (!p || bytesize == 0)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!p || bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
     SIM_TRY(refuse_unsafe());
-    if (overlaps_known(reinterpret_cast<std::uint64_t>(p), bytesize))
-        return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    if (overlaps_known(reinterpret_cast<std::uint64_t>(p), bytesize)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     Region region;
     region.base = reinterpret_cast<std::uint64_t>(p);
     region.size = bytesize;
@@ -89,7 +91,8 @@ CUresult sim::cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned
     Context *context = nullptr;
     SIM_TRY(current_context(&context));
     Region *region = region_at(reinterpret_cast<std::uint64_t>(p));
-    if (!pdptr || Flags != 0 || !region || (region->kind != RegionKind::pinned && region->kind != RegionKind::registered))
+    if (!pdptr || Flags != 0 || !region ||
+        (region->kind != RegionKind::pinned && region->kind != RegionKind::registered))
         return CUDA_ERROR_INVALID_VALUE;
     *pdptr = reinterpret_cast<CUdeviceptr>(p);
     return CUDA_SUCCESS;
@@ -97,8 +100,7 @@ CUresult sim::cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned
 
 CUresult sim::cuMemHostGetFlags(unsigned int *pFlags, void *p) {
     Region *region = region_at(reinterpret_cast<std::uint64_t>(p));
-    if (!pFlags || !region || region->kind != RegionKind::pinned)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!pFlags || !region || region->kind != RegionKind::pinned) return CUDA_ERROR_INVALID_VALUE;
     *pFlags = region->flags;
     return CUDA_SUCCESS;
 }

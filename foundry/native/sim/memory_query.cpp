@@ -6,16 +6,19 @@
 namespace sim {
 namespace {
 
-template <class Value> void put(void *data, Value value) { std::memcpy(data, &value, sizeof value); }
+template <class Value> void put(void *data, Value value) {
+    std::memcpy(data, &value, sizeof value);
+}
 
-bool is_host(const Region &region) { return region.kind == RegionKind::pinned || region.kind == RegionKind::registered; }
+bool is_host(const Region &region) {
+    return region.kind == RegionKind::pinned || region.kind == RegionKind::registered;
+}
 
 // Writes nothing for an attribute that does not apply.
 CUresult attribute_of(void *data, CUpointer_attribute attribute, const Region &region, CUdeviceptr pointer) {
     switch (static_cast<int>(attribute)) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
-        if (!region.context)
-            return CUDA_ERROR_INVALID_VALUE;
+        if (!region.context) return CUDA_ERROR_INVALID_VALUE;
         put(data, region.context);
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
@@ -25,8 +28,7 @@ CUresult attribute_of(void *data, CUpointer_attribute attribute, const Region &r
         put(data, pointer);
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-        if (!is_host(region) && region.kind != RegionKind::managed)
-            return CUDA_ERROR_INVALID_VALUE;
+        if (!is_host(region) && region.kind != RegionKind::managed) return CUDA_ERROR_INVALID_VALUE;
         put(data, pointer);
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
@@ -62,8 +64,9 @@ CUresult attribute_of(void *data, CUpointer_attribute attribute, const Region &r
         put<unsigned>(data, 0);
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-        put<unsigned>(data, region.kind == RegionKind::mapped && region.access.empty() ? CU_MEM_ACCESS_FLAGS_PROT_NONE
-                                                                                       : CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+        put<unsigned>(data, region.kind == RegionKind::mapped && region.access.empty()
+                                ? CU_MEM_ACCESS_FLAGS_PROT_NONE
+                                : CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
         put(data, region.pool);
@@ -87,33 +90,28 @@ CUresult sim::cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdevic
     Context *context = nullptr;
     SIM_TRY(current_context(&context));
     Region *region = region_at(dptr);
-    if (!region)
-        return CUDA_ERROR_NOT_FOUND;
-    if (pbase)
-        *pbase = region->base;
-    if (psize)
-        *psize = region->size;
+    if (!region) return CUDA_ERROR_NOT_FOUND;
+    if (pbase) *pbase = region->base;
+    if (psize) *psize = region->size;
     return CUDA_SUCCESS;
 }
 
 CUresult sim::cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr) {
     Context *context = nullptr;
     SIM_TRY(current_context(&context));
-    if (!data)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!data) return CUDA_ERROR_INVALID_VALUE;
     Region *region = region_at(ptr);
     return region ? attribute_of(data, attribute, *region, ptr) : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult sim::cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr) {
+CUresult sim::cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data,
+                                     CUdeviceptr ptr) {
     Context *context = nullptr;
     SIM_TRY(current_context(&context));
-    if (!attributes || !data || numAttributes == 0)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!attributes || !data || numAttributes == 0) return CUDA_ERROR_INVALID_VALUE;
     Region *region = region_at(ptr);
     for (unsigned index = 0; index < numAttributes; ++index) {
-        if (region && attribute_of(data[index], attributes[index], *region, ptr) == CUDA_SUCCESS)
-            continue;
+        if (region && attribute_of(data[index], attributes[index], *region, ptr) == CUDA_SUCCESS) continue;
         // Unlike the single query, an unknown pointer is no error here: each value becomes its null.
         switch (attributes[index]) {
         case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
@@ -140,10 +138,8 @@ CUresult sim::cuPointerSetAttribute(const void *value, CUpointer_attribute attri
     Context *context = nullptr;
     SIM_TRY(current_context(&context));
     Region *region = region_at(ptr);
-    if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !region)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (region->kind == RegionKind::mapped)
-        return CUDA_ERROR_NOT_SUPPORTED;
+    if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !region) return CUDA_ERROR_INVALID_VALUE;
+    if (region->kind == RegionKind::mapped) return CUDA_ERROR_NOT_SUPPORTED;
     unsigned flag = 0;
     std::memcpy(&flag, value, sizeof flag);
     region->sync_memops = flag != 0;
@@ -154,8 +150,7 @@ CUresult sim::cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
     Context *context = nullptr;
     SIM_TRY(current_context(&context));
     Region *region = region_at(dptr);
-    if (!pHandle || !region || region->kind != RegionKind::device)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!pHandle || !region || region->kind != RegionKind::device) return CUDA_ERROR_INVALID_VALUE;
     std::memset(pHandle, 0, sizeof *pHandle);
     std::memcpy(pHandle->reserved, &region->base, sizeof region->base);
     std::memcpy(pHandle->reserved + 8, &region->size, sizeof region->size);
@@ -166,8 +161,7 @@ CUresult sim::cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
 CUresult sim::cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags) {
     Context *context = nullptr;
     SIM_TRY(current_context(&context));
-    if (!pdptr || Flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!pdptr || Flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) return CUDA_ERROR_INVALID_VALUE;
     int process = 0;
     std::memcpy(&process, handle.reserved + 16, sizeof process);
     // The driver, too, refuses a handle of the same process; of another process there is no memory to share.

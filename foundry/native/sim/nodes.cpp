@@ -20,13 +20,14 @@ CUresult known_context(CUcontext handle, CUcontext *context) {
     return CUDA_SUCCESS;
 }
 
-template <class Kind> CUresult event_payload(CUevent handle, Kind *payload) { return find_event(handle, &payload->event); }
+template <class Kind> CUresult event_payload(CUevent handle, Kind *payload) {
+    return find_event(handle, &payload->event);
+}
 
 template <class Kind> CUresult get_event(CUgraphNode node, CUevent *event) {
     Kind *payload = nullptr;
     SIM_TRY(find_payload(node, &payload));
-    if (!event)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!event) return CUDA_ERROR_INVALID_VALUE;
     *event = payload->event->handle;
     return CUDA_SUCCESS;
 }
@@ -39,19 +40,19 @@ template <class Kind> CUresult set_event(CUgraphNode node, CUevent event) {
 
 bool holds_memory_nodes(const Graph &graph) {
     return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const std::shared_ptr<Node> &node) {
-        return std::holds_alternative<MemAllocPayload>(node->payload) || std::holds_alternative<MemFreePayload>(node->payload) ||
+        return std::holds_alternative<MemAllocPayload>(node->payload) ||
+               std::holds_alternative<MemFreePayload>(node->payload) ||
                std::holds_alternative<ConditionalPayload>(node->payload);
     });
 }
 
 } // namespace
 
-CUresult add_checked(CUgraphNode *handle, CUgraph graph_handle, const CUgraphNode *dependencies, const CUgraphEdgeData *data,
-                     std::size_t count, Payload payload) {
+CUresult add_checked(CUgraphNode *handle, CUgraph graph_handle, const CUgraphNode *dependencies,
+                     const CUgraphEdgeData *data, std::size_t count, Payload payload) {
     Graph *graph = nullptr;
     SIM_TRY(find_graph(graph_handle, &graph));
-    if (!handle)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!handle) return CUDA_ERROR_INVALID_VALUE;
     std::vector<Link> links;
     SIM_TRY(find_links(*graph, dependencies, data, count, &links));
     SIM_TRY(check_node(payload));
@@ -61,8 +62,7 @@ CUresult add_checked(CUgraphNode *handle, CUgraph graph_handle, const CUgraphNod
 CUresult child_payload(CUgraph child, ChildPayload *payload) {
     Graph *graph = nullptr;
     SIM_TRY(find_graph(child, &graph));
-    if (holds_memory_nodes(*graph))
-        return CUDA_ERROR_NOT_SUPPORTED;
+    if (holds_memory_nodes(*graph)) return CUDA_ERROR_NOT_SUPPORTED;
     payload->graph = clone_graph(*graph);
     payload->graph->owned = true;
     return CUDA_SUCCESS;
@@ -92,8 +92,7 @@ CUresult sim::cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, cons
 
 CUresult sim::cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                                    size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx) {
-    if (!copyParams)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!copyParams) return CUDA_ERROR_INVALID_VALUE;
     MemcpyPayload payload{*copyParams, nullptr};
     SIM_TRY(known_context(ctx, &payload.context));
     return add_checked(phGraphNode, hGraph, dependencies, nullptr, numDependencies, payload);
@@ -102,8 +101,7 @@ CUresult sim::cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, con
 CUresult sim::cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams) {
     MemcpyPayload *payload = nullptr;
     SIM_TRY(find_payload(hNode, &payload));
-    if (!nodeParams)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!nodeParams) return CUDA_ERROR_INVALID_VALUE;
     *nodeParams = payload->copy;
     return CUDA_SUCCESS;
 }
@@ -111,8 +109,7 @@ CUresult sim::cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeP
 CUresult sim::cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams) {
     MemcpyPayload *payload = nullptr;
     SIM_TRY(find_payload(hNode, &payload));
-    if (!nodeParams)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!nodeParams) return CUDA_ERROR_INVALID_VALUE;
     SIM_TRY(check_copy(*nodeParams));
     payload->copy = *nodeParams;
     return CUDA_SUCCESS;
@@ -120,8 +117,7 @@ CUresult sim::cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D 
 
 CUresult sim::cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                                    size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx) {
-    if (!memsetParams)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!memsetParams) return CUDA_ERROR_INVALID_VALUE;
     MemsetPayload payload{*memsetParams, nullptr};
     SIM_TRY(known_context(ctx, &payload.context));
     return add_checked(phGraphNode, hGraph, dependencies, nullptr, numDependencies, payload);
@@ -130,8 +126,7 @@ CUresult sim::cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, con
 CUresult sim::cuGraphMemsetNodeGetParams(CUgraphNode hNode, CUDA_MEMSET_NODE_PARAMS *nodeParams) {
     MemsetPayload *payload = nullptr;
     SIM_TRY(find_payload(hNode, &payload));
-    if (!nodeParams)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!nodeParams) return CUDA_ERROR_INVALID_VALUE;
     *nodeParams = payload->fill;
     return CUDA_SUCCESS;
 }
@@ -139,8 +134,7 @@ CUresult sim::cuGraphMemsetNodeGetParams(CUgraphNode hNode, CUDA_MEMSET_NODE_PAR
 CUresult sim::cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams) {
     MemsetPayload *payload = nullptr;
     SIM_TRY(find_payload(hNode, &payload));
-    if (!nodeParams)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!nodeParams) return CUDA_ERROR_INVALID_VALUE;
     SIM_TRY(check_fill(*nodeParams));
     payload->fill = *nodeParams;
     return CUDA_SUCCESS;
@@ -148,16 +142,14 @@ CUresult sim::cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NO
 
 CUresult sim::cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                                  size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams) {
-    if (!nodeParams)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!nodeParams) return CUDA_ERROR_INVALID_VALUE;
     return add_checked(phGraphNode, hGraph, dependencies, nullptr, numDependencies, HostPayload{*nodeParams});
 }
 
 CUresult sim::cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS *nodeParams) {
     HostPayload *payload = nullptr;
     SIM_TRY(find_payload(hNode, &payload));
-    if (!nodeParams)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!nodeParams) return CUDA_ERROR_INVALID_VALUE;
     *nodeParams = payload->call;
     return CUDA_SUCCESS;
 }
@@ -165,8 +157,7 @@ CUresult sim::cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS 
 CUresult sim::cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams) {
     HostPayload *payload = nullptr;
     SIM_TRY(find_payload(hNode, &payload));
-    if (!nodeParams || !nodeParams->fn)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!nodeParams || !nodeParams->fn) return CUDA_ERROR_INVALID_VALUE;
     payload->call = *nodeParams;
     return CUDA_SUCCESS;
 }
@@ -177,16 +168,14 @@ CUresult sim::cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph,
     SIM_TRY(child_payload(childGraph, &payload));
     std::shared_ptr<Graph> child = payload.graph;
     CUresult result = add_checked(phGraphNode, hGraph, dependencies, nullptr, numDependencies, std::move(payload));
-    if (result != CUDA_SUCCESS)
-        forget_graph(*child);
+    if (result != CUDA_SUCCESS) forget_graph(*child);
     return result;
 }
 
 CUresult sim::cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph) {
     ChildPayload *payload = nullptr;
     SIM_TRY(find_payload(hNode, &payload));
-    if (!phGraph)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!phGraph) return CUDA_ERROR_INVALID_VALUE;
     *phGraph = payload->graph->handle;
     return CUDA_SUCCESS;
 }
@@ -217,12 +206,13 @@ CUresult sim::cuGraphEventWaitNodeGetEvent(CUgraphNode hNode, CUevent *event_out
     return get_event<EventWaitPayload>(hNode, event_out);
 }
 
-CUresult sim::cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event) { return set_event<EventWaitPayload>(hNode, event); }
+CUresult sim::cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event) {
+    return set_event<EventWaitPayload>(hNode, event);
+}
 
 CUresult sim::cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                                      size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams) {
-    if (!nodeParams)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!nodeParams) return CUDA_ERROR_INVALID_VALUE;
     MemAllocPayload payload;
     SIM_TRY(alloc_payload(*nodeParams, &payload));
     return add_checked(phGraphNode, hGraph, dependencies, nullptr, numDependencies, payload);
@@ -231,8 +221,7 @@ CUresult sim::cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, c
 CUresult sim::cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out) {
     MemAllocPayload *payload = nullptr;
     SIM_TRY(find_payload(hNode, &payload));
-    if (!params_out)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!params_out) return CUDA_ERROR_INVALID_VALUE;
     *params_out = payload->allocation;
     params_out->accessDescs = payload->access.empty() ? nullptr : payload->access.data();
     return CUDA_SUCCESS;
@@ -240,16 +229,14 @@ CUresult sim::cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NOD
 
 CUresult sim::cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                                     size_t numDependencies, CUdeviceptr dptr) {
-    if (!dptr)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!dptr) return CUDA_ERROR_INVALID_VALUE;
     return add_checked(phGraphNode, hGraph, dependencies, nullptr, numDependencies, MemFreePayload{dptr});
 }
 
 CUresult sim::cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out) {
     MemFreePayload *payload = nullptr;
     SIM_TRY(find_payload(hNode, &payload));
-    if (!dptr_out)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!dptr_out) return CUDA_ERROR_INVALID_VALUE;
     *dptr_out = payload->address;
     return CUDA_SUCCESS;
 }

@@ -12,8 +12,7 @@ constexpr int portable_cluster = 8, largest_cluster = 16;
 
 int blocks_that_fit(const Function &function, int block_size, std::size_t dynamic_shared) {
     std::size_t shared = function.kernel->text.static_shared + dynamic_shared;
-    if (block_size <= 0 || block_size > 1024 || shared > largest_shared)
-        return 0;
+    if (block_size <= 0 || block_size > 1024 || shared > largest_shared) return 0;
     int by_threads = threads_each / ((block_size + 31) / 32 * 32);
     int by_shared = static_cast<int>(shared_each / (shared + shared_reserved));
     return std::min({blocks_each, by_threads, by_shared});
@@ -28,7 +27,8 @@ CUresult function_here(CUfunction handle, std::shared_ptr<Function> *function) {
 } // namespace
 } // namespace sim
 
-CUresult sim::cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize) {
+CUresult sim::cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction func, int blockSize,
+                                                          size_t dynamicSMemSize) {
     return sim::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize, dynamicSMemSize, 0);
 }
 
@@ -36,8 +36,7 @@ CUresult sim::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlock
                                                                    size_t dynamicSMemSize, unsigned int) {
     std::shared_ptr<Function> function;
     SIM_TRY(function_here(func, &function));
-    if (!numBlocks || blockSize <= 0)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!numBlocks || blockSize <= 0) return CUDA_ERROR_INVALID_VALUE;
     *numBlocks = blocks_that_fit(*function, blockSize, dynamicSMemSize);
     return CUDA_SUCCESS;
 }
@@ -47,8 +46,7 @@ CUresult sim::cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize,
                                                int blockSizeLimit) {
     std::shared_ptr<Function> function;
     SIM_TRY(function_here(func, &function));
-    if (!minGridSize || !blockSize)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!minGridSize || !blockSize) return CUDA_ERROR_INVALID_VALUE;
     int limit = blockSizeLimit > 0 ? std::min(blockSizeLimit, 1024) : 1024;
     int best_threads = 0;
     for (int size = limit / 32 * 32; size >= 32; size -= 32) {
@@ -70,8 +68,7 @@ CUresult sim::cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize,
 CUresult sim::cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const CUlaunchConfig *config) {
     std::shared_ptr<Function> function;
     SIM_TRY(function_here(func, &function));
-    if (!numClusters || !config)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!numClusters || !config) return CUDA_ERROR_INVALID_VALUE;
     unsigned cluster = 1;
     for (unsigned index = 0; index < config->numAttrs; ++index)
         if (config->attrs[index].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
@@ -87,18 +84,17 @@ CUresult sim::cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, co
 CUresult sim::cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, const CUlaunchConfig *config) {
     std::shared_ptr<Function> function;
     SIM_TRY(function_here(func, &function));
-    if (!clusterSize || !config)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!clusterSize || !config) return CUDA_ERROR_INVALID_VALUE;
     bool wide = function->kernel->settings[function->device].non_portable_cluster != 0;
     *clusterSize = levers().major < 9 ? 1 : wide ? largest_cluster : portable_cluster;
     return CUDA_SUCCESS;
 }
 
-CUresult sim::cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunction func, int numBlocks, int blockSize) {
+CUresult sim::cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunction func, int numBlocks,
+                                                      int blockSize) {
     std::shared_ptr<Function> function;
     SIM_TRY(function_here(func, &function));
-    if (!dynamicSmemSize || numBlocks <= 0 || blockSize <= 0)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!dynamicSmemSize || numBlocks <= 0 || blockSize <= 0) return CUDA_ERROR_INVALID_VALUE;
     std::size_t share = shared_each / static_cast<std::size_t>(numBlocks);
     std::size_t taken = shared_reserved + function->kernel->text.static_shared;
     *dynamicSmemSize = share > taken ? std::min(share - taken, largest_shared) : 0;

@@ -26,14 +26,11 @@ CUresult known_pool(CUmemoryPool handle, Pool **pool) {
 CUresult allocate_on(CUdeviceptr *address, std::size_t size, CUmemoryPool pool_handle, CUstream stream_handle) {
     Stream *stream = nullptr;
     SIM_TRY(resolve_stream(stream_handle, &stream));
-    if (!address || size == 0)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!address || size == 0) return CUDA_ERROR_INVALID_VALUE;
     SIM_TRY(refuse_implicit(*stream));
     Pool *pool = find_device(stream->device)->pool.get();
-    if (pool_handle)
-        SIM_TRY(known_pool(pool_handle, &pool));
-    if (!stream->capture)
-        return take_pool_memory(*pool, size, stream->context, address);
+    if (pool_handle) SIM_TRY(known_pool(pool_handle, &pool));
+    if (!stream->capture) return take_pool_memory(*pool, size, stream->context, address);
     MemAllocPayload payload;
     payload.allocation.poolProps = pool->properties;
     payload.allocation.bytesize = size;
@@ -55,10 +52,13 @@ std::shared_ptr<Pool> make_pool(int device) {
     return pool;
 }
 
-Pool *find_pool(CUmemoryPool pool) { return pools().find(pool); }
+Pool *find_pool(CUmemoryPool pool) {
+    return pools().find(pool);
+}
 
 CUresult take_pool_memory(Pool &pool, std::uint64_t size, CUcontext context, CUdeviceptr *address) {
-    if (pool.properties.maxSize && size > pool.properties.maxSize - std::min<std::uint64_t>(pool.used, pool.properties.maxSize))
+    if (pool.properties.maxSize &&
+        size > pool.properties.maxSize - std::min<std::uint64_t>(pool.used, pool.properties.maxSize))
         return CUDA_ERROR_OUT_OF_MEMORY;
     std::uint64_t base = 0;
     SIM_TRY(take_backing(*find_device(pool.device), size, &base));
@@ -95,40 +95,32 @@ CUresult sim::cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
     Stream *stream = nullptr;
     SIM_TRY(resolve_stream(hStream, &stream));
     SIM_TRY(refuse_implicit(*stream));
-    if (!dptr)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (stream->capture)
-        return submit(*stream, MemFreePayload{dptr});
+    if (!dptr) return CUDA_ERROR_INVALID_VALUE;
+    if (stream->capture) return submit(*stream, MemFreePayload{dptr});
     return graph_memory_live(dptr) ? end_memory(dptr) : free_region(dptr);
 }
 
 CUresult sim::cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev) {
     Device *device = find_device(dev);
-    if (!device)
-        return CUDA_ERROR_INVALID_DEVICE;
-    if (!pool_out)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!device) return CUDA_ERROR_INVALID_DEVICE;
+    if (!pool_out) return CUDA_ERROR_INVALID_VALUE;
     *pool_out = device->default_pool->handle;
     return CUDA_SUCCESS;
 }
 
 CUresult sim::cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev) {
     Device *device = find_device(dev);
-    if (!device)
-        return CUDA_ERROR_INVALID_DEVICE;
-    if (!pool)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!device) return CUDA_ERROR_INVALID_DEVICE;
+    if (!pool) return CUDA_ERROR_INVALID_VALUE;
     *pool = device->pool->handle;
     return CUDA_SUCCESS;
 }
 
 CUresult sim::cuDeviceSetMemPool(CUdevice dev, CUmemoryPool handle) {
     Device *device = find_device(dev);
-    if (!device)
-        return CUDA_ERROR_INVALID_DEVICE;
+    if (!device) return CUDA_ERROR_INVALID_DEVICE;
     std::shared_ptr<Pool> pool = pools().share(handle);
-    if (!pool || pool->device != dev)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!pool || pool->device != dev) return CUDA_ERROR_INVALID_VALUE;
     device->pool = pool;
     return CUDA_SUCCESS;
 }
@@ -137,8 +129,7 @@ CUresult sim::cuMemPoolCreate(CUmemoryPool *handle, const CUmemPoolProps *poolPr
     if (!handle || !poolProps || poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
         poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!find_device(poolProps->location.id))
-        return CUDA_ERROR_INVALID_DEVICE;
+    if (!find_device(poolProps->location.id)) return CUDA_ERROR_INVALID_DEVICE;
     std::shared_ptr<Pool> pool = make_pool(poolProps->location.id);
     pool->is_default = false;
     pool->properties = *poolProps;
@@ -148,11 +139,9 @@ CUresult sim::cuMemPoolCreate(CUmemoryPool *handle, const CUmemPoolProps *poolPr
 
 CUresult sim::cuMemPoolDestroy(CUmemoryPool handle) {
     std::shared_ptr<Pool> pool = pools().share(handle);
-    if (!pool || pool->is_default)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!pool || pool->is_default) return CUDA_ERROR_INVALID_VALUE;
     Device &device = *find_device(pool->device);
-    if (device.pool == pool)
-        device.pool = device.default_pool;
+    if (device.pool == pool) device.pool = device.default_pool;
     pools().remove(handle); // what was allocated from it stays until it is freed
     return CUDA_SUCCESS;
 }
@@ -165,8 +154,7 @@ CUresult sim::cuMemPoolTrimTo(CUmemoryPool handle, size_t) {
 CUresult sim::cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attr, void *value) {
     Pool *pool = nullptr;
     SIM_TRY(known_pool(handle, &pool));
-    if (!value)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!value) return CUDA_ERROR_INVALID_VALUE;
     auto *number = static_cast<cuuint64_t *>(value);
     switch (static_cast<int>(attr)) {
     case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
@@ -174,34 +162,42 @@ CUresult sim::cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute att
     case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
         *static_cast<int *>(value) = pool->reuse[attr - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES];
         return CUDA_SUCCESS;
-    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: *number = pool->release_threshold; return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+        *number = pool->release_threshold;
+        return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
-    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *number = pool->used; return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+        *number = pool->used;
+        return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-    case CU_MEMPOOL_ATTR_USED_MEM_HIGH: *number = pool->used_high; return CUDA_SUCCESS;
-    default: return CUDA_ERROR_INVALID_VALUE;
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+        *number = pool->used_high;
+        return CUDA_SUCCESS;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
     }
 }
 
 CUresult sim::cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attr, void *value) {
     Pool *pool = nullptr;
     SIM_TRY(known_pool(handle, &pool));
-    if (!value)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!value) return CUDA_ERROR_INVALID_VALUE;
     switch (static_cast<int>(attr)) {
     case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
     case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
     case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
         pool->reuse[attr - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES] = *static_cast<int *>(value);
         return CUDA_SUCCESS;
-    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: pool->release_threshold = *static_cast<cuuint64_t *>(value); return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+        pool->release_threshold = *static_cast<cuuint64_t *>(value);
+        return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-        if (*static_cast<cuuint64_t *>(value) != 0)
-            return CUDA_ERROR_INVALID_VALUE;
+        if (*static_cast<cuuint64_t *>(value) != 0) return CUDA_ERROR_INVALID_VALUE;
         pool->used_high = pool->used;
         return CUDA_SUCCESS;
-    default: return CUDA_ERROR_INVALID_VALUE;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
     }
 }
 
@@ -222,19 +218,19 @@ CUresult sim::cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool,
     if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE || !find_device(location->id))
         return CUDA_ERROR_INVALID_VALUE;
     auto set = pool->access.find(location->id);
-    *flags = set != pool->access.end()         ? set->second
+    *flags = set != pool->access.end()      ? set->second
              : location->id == pool->device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
                                             : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return CUDA_SUCCESS;
 }
 
 CUresult sim::cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value) {
-    if (!find_device(device))
-        return CUDA_ERROR_INVALID_DEVICE;
-    if (!value || attr > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!find_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!value || attr > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH) return CUDA_ERROR_INVALID_VALUE;
     *static_cast<cuuint64_t *>(value) = graph_memory_used(device, attr <= CU_GRAPH_MEM_ATTR_USED_MEM_HIGH);
     return CUDA_SUCCESS;
 }
 
-CUresult sim::cuDeviceGraphMemTrim(CUdevice device) { return find_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE; }
+CUresult sim::cuDeviceGraphMemTrim(CUdevice device) {
+    return find_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}

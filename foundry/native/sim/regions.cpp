@@ -14,12 +14,13 @@ Region &add_region(Region region) {
     return regions().insert_or_assign(base, std::move(region)).first->second;
 }
 
-void remove_region(std::uint64_t base) { regions().erase(base); }
+void remove_region(std::uint64_t base) {
+    regions().erase(base);
+}
 
 Region *region_at(std::uint64_t address) {
     auto next = regions().upper_bound(address);
-    if (next == regions().begin())
-        return nullptr;
+    if (next == regions().begin()) return nullptr;
     Region &region = std::prev(next)->second;
     return address - region.base < region.size ? &region : nullptr;
 }
@@ -27,11 +28,10 @@ Region *region_at(std::uint64_t address) {
 bool device_accessible(std::uint64_t address, std::uint64_t size) {
     do {
         Region *region = region_at(address);
-        if (!region || (region->kind == RegionKind::mapped && region->access.empty()))
-            return false;
+        if (!region || (region->kind == RegionKind::mapped && region->access.empty())) return false;
         std::uint64_t here = region->base + region->size - address;
-        if (here >= size)
-            return true;
+        if (here >= size) return true;
+        if (region->kind != RegionKind::mapped) return false; // only mappings that touch can be used as one
         address += here;
         size -= here;
     } while (size != 0);

@@ -18,7 +18,7 @@ struct Region {
     int device = 0;
     CUcontext context = nullptr; // whose end frees it; null for memory of no context
     unsigned long long buffer_id = 0;
-    unsigned flags = 0;              // of the host call that made it
+    unsigned flags = 0; // of the host call that made it
     bool sync_memops = false;
     CUmemoryPool pool = nullptr;
     std::shared_ptr<Physical> physical; // of a mapping

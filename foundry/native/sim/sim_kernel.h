@@ -35,10 +35,10 @@ typedef void (*foundry_sim_kernel)(const void *const *arguments, const foundry_s
 #define FOUNDRY_SIM_C
 #endif
 
-#define FOUNDRY_SIM_KERNEL(name)                                               \
-    FOUNDRY_SIM_C __attribute__((visibility("default"))) void name(            \
-        const void *const *arguments, const foundry_sim_launch *launch);       \
-    void name(const void *const *arguments __attribute__((unused)),            \
+#define FOUNDRY_SIM_KERNEL(name)                                                                                       \
+    FOUNDRY_SIM_C __attribute__((visibility("default"))) void name(const void *const *arguments,                       \
+                                                                   const foundry_sim_launch *launch);                  \
+    void name(const void *const *arguments __attribute__((unused)),                                                    \
               const foundry_sim_launch *launch __attribute__((unused)))
 
 #define FOUNDRY_SIM_GLOBAL __attribute__((visibility("default")))

@@ -31,6 +31,7 @@ target_sources(foundry_simulator PRIVATE
   sim/modules.cpp
   sim/nodes.cpp
   sim/occupancy.cpp
+  sim/physical.cpp
   sim/pools.cpp
   sim/regions.cpp
   sim/streams.cpp
@@ -48,3 +49,8 @@ target_link_options(foundry_simulator PRIVATE
   -Wl,-Bsymbolic
   -Wl,--version-script=${CMAKE_CURRENT_LIST_DIR}/exports.map
 )
+
+# Programs built against a newer cuda.h may pass enumerators that this one lacks.
+if(FOUNDRY_SANITIZE)
+  target_compile_options(foundry_simulator PRIVATE -fno-sanitize=enum)
+endif()

@@ -27,8 +27,7 @@ std::shared_ptr<Stream> make_stream(const Context &context, unsigned flags, int 
 CUresult create(CUstream *handle, unsigned flags, int priority) {
     Context *context = nullptr;
     SIM_TRY(current_context(&context));
-    if (!handle || (flags & ~CU_STREAM_NON_BLOCKING) != 0)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!handle || (flags & ~CU_STREAM_NON_BLOCKING) != 0) return CUDA_ERROR_INVALID_VALUE;
     *handle = stream_registry().streams.add(make_stream(*context, flags, priority));
     return CUDA_SUCCESS;
 }
@@ -36,8 +35,7 @@ CUresult create(CUstream *handle, unsigned flags, int priority) {
 // A stream that ends: with its own capture if it began one, else its last captured work must still be joined by others.
 void leave_capture(Stream &stream) {
     std::shared_ptr<Capture> capture = stream.capture;
-    if (!capture)
-        return;
+    if (!capture) return;
     if (capture->origin == &stream) {
         capture->invalidated = true;
         for (Stream *joined : capture->streams) {
@@ -86,12 +84,10 @@ CUresult resolve_stream(CUstream handle, Stream **stream) {
 void clear_streams(Context &context) {
     auto mine = [&](auto &object) { return object.context == context.handle; };
     for (auto &[unused, stream] : stream_registry().streams)
-        if (mine(*stream))
-            leave_capture(*stream);
+        if (mine(*stream)) leave_capture(*stream);
     stream_registry().streams.remove_if(mine);
     stream_registry().events.remove_if(mine);
-    for (auto &[unused, stream] : context.per_thread)
-        leave_capture(*stream);
+    for (auto &[unused, stream] : context.per_thread) leave_capture(*stream);
     context.per_thread.clear();
     context.legacy.reset();
 }
@@ -101,7 +97,9 @@ void clear_streams(Context &context) {
 using sim::Stream;
 using sim::stream_registry;
 
-CUresult sim::cuStreamCreate(CUstream *phStream, unsigned int Flags) { return create(phStream, Flags, 0); }
+CUresult sim::cuStreamCreate(CUstream *phStream, unsigned int Flags) {
+    return create(phStream, Flags, 0);
+}
 
 CUresult sim::cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority) {
     return create(phStream, flags, priority);
@@ -109,8 +107,7 @@ CUresult sim::cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags,
 
 CUresult sim::cuStreamDestroy_v2(CUstream hStream) {
     Stream *stream = stream_registry().streams.find(hStream);
-    if (!stream)
-        return CUDA_ERROR_INVALID_HANDLE;
+    if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     leave_capture(*stream);
     stream_registry().streams.remove(hStream);
     return CUDA_SUCCESS;
@@ -133,8 +130,7 @@ CUresult sim::cuStreamSynchronize(CUstream hStream) {
 CUresult sim::cuStreamGetPriority(CUstream hStream, int *priority) {
     Stream *stream = nullptr;
     SIM_TRY(resolve_stream(hStream, &stream));
-    if (!priority)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!priority) return CUDA_ERROR_INVALID_VALUE;
     *priority = stream->priority;
     return CUDA_SUCCESS;
 }
@@ -142,8 +138,7 @@ CUresult sim::cuStreamGetPriority(CUstream hStream, int *priority) {
 CUresult sim::cuStreamGetFlags(CUstream hStream, unsigned int *flags) {
     Stream *stream = nullptr;
     SIM_TRY(resolve_stream(hStream, &stream));
-    if (!flags)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!flags) return CUDA_ERROR_INVALID_VALUE;
     *flags = stream->flags;
     return CUDA_SUCCESS;
 }
@@ -151,8 +146,7 @@ CUresult sim::cuStreamGetFlags(CUstream hStream, unsigned int *flags) {
 CUresult sim::cuStreamGetId(CUstream hStream, unsigned long long *streamId) {
     Stream *stream = nullptr;
     SIM_TRY(resolve_stream(hStream, &stream));
-    if (!streamId)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!streamId) return CUDA_ERROR_INVALID_VALUE;
     *streamId = stream->id;
     return CUDA_SUCCESS;
 }
@@ -160,23 +154,20 @@ CUresult sim::cuStreamGetId(CUstream hStream, unsigned long long *streamId) {
 CUresult sim::cuStreamGetCtx(CUstream hStream, CUcontext *pctx) {
     Stream *stream = nullptr;
     SIM_TRY(resolve_stream(hStream, &stream));
-    if (!pctx)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!pctx) return CUDA_ERROR_INVALID_VALUE;
     *pctx = stream->context;
     return CUDA_SUCCESS;
 }
 
 CUresult sim::cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx) {
-    if (pGreenCtx)
-        *pGreenCtx = nullptr;
+    if (pGreenCtx) *pGreenCtx = nullptr;
     return sim::cuStreamGetCtx(hStream, pCtx);
 }
 
 CUresult sim::cuStreamGetDevice(CUstream hStream, CUdevice *device) {
     Stream *stream = nullptr;
     SIM_TRY(resolve_stream(hStream, &stream));
-    if (!device)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!device) return CUDA_ERROR_INVALID_VALUE;
     *device = stream->device;
     return CUDA_SUCCESS;
 }
@@ -184,8 +175,7 @@ CUresult sim::cuStreamGetDevice(CUstream hStream, CUdevice *device) {
 CUresult sim::cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags) {
     Stream *stream = nullptr;
     SIM_TRY(resolve_stream(hStream, &stream));
-    if (!callback || flags != 0)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!callback || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     SIM_TRY(refuse_implicit(*stream));
     SIM_TRY(refuse_on_capturing(*stream));
     Unlocked unlocked;
@@ -196,19 +186,16 @@ CUresult sim::cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, v
 CUresult sim::cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value) {
     Stream *stream = nullptr;
     SIM_TRY(resolve_stream(hStream, &stream));
-    if (!value || !stream_attribute(attr))
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!value || !stream_attribute(attr)) return CUDA_ERROR_INVALID_VALUE;
     *value = stream->attributes[attr];
-    if (attr == CU_LAUNCH_ATTRIBUTE_PRIORITY)
-        value->priority = stream->priority;
+    if (attr == CU_LAUNCH_ATTRIBUTE_PRIORITY) value->priority = stream->priority;
     return CUDA_SUCCESS;
 }
 
 CUresult sim::cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *param) {
     Stream *stream = nullptr;
     SIM_TRY(resolve_stream(hStream, &stream));
-    if (!param || !stream_attribute(attr))
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!param || !stream_attribute(attr)) return CUDA_ERROR_INVALID_VALUE;
     stream->attributes[attr] = *param;
     if (attr == CU_LAUNCH_ATTRIBUTE_PRIORITY)
         stream->priority = std::clamp(param->priority, greatest_priority, least_priority);

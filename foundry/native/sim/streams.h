@@ -19,8 +19,8 @@ struct Stream {
     unsigned long long id = 0;
     bool legacy = false;
     CUstreamAttrValue attributes[16] = {};
-    std::shared_ptr<Capture> capture; // set while it takes part in one
-    std::vector<Link> tail;           // what the next captured work depends on
+    std::shared_ptr<Capture> capture;      // set while it takes part in one
+    std::vector<Link> tail;                // what the next captured work depends on
     std::vector<CUgraphNode> tail_handles; // what the capture info hands out
     std::vector<CUgraphEdgeData> tail_data;
 };

@@ -1,12 +1,9 @@
-// Reserving addresses, making physical memory, mapping one on the other.
-#include "backing.h"
+// Reserving addresses, and mapping physical memory on them.
+#include "physical.h"
 #include "regions.h"
 
 #include <algorithm>
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -14,102 +11,17 @@
 
 namespace sim {
 
-// Physical memory: a range of the device's one file, or a file of its own where it may be exported.
-struct Physical {
-    CUmemGenericAllocationHandle handle = 0;
-    unsigned references = 1; // of the handle; mappings hold the object itself
-    std::uint64_t size = 0;
-    CUmemAllocationProp properties = {};
-    int device = -1; // whose memory is counted; -1 for host memory
-    int file = -1;
-    bool own_file = false;
-    std::uint64_t offset = 0;
-    Physical() = default;
-    Physical(const Physical &) = delete;
-    Physical &operator=(const Physical &) = delete;
-    ~Physical();
-};
-
 namespace {
-
-constexpr std::uint64_t granularity = 2u << 20;
 
 std::map<std::uint64_t, std::uint64_t> &reservations() { // base to size
     static auto *all = new std::map<std::uint64_t, std::uint64_t>;
     return *all;
 }
 
-Table<CUmemGenericAllocationHandle, Physical> &physicals() {
-    static auto *all = new Table<CUmemGenericAllocationHandle, Physical>;
-    return *all;
-}
-
-// One sparse file for all that is not exported: a process may hold more allocations than file descriptors.
-struct SharedFile {
-    int descriptor = -1;
-    std::uint64_t end = 0;
-    std::multimap<std::uint64_t, std::uint64_t> vacant; // size to offset
-};
-
-SharedFile &shared_file() {
-    static auto *file = [] {
-        auto *made = new SharedFile;
-        made->descriptor = memfd_create("foundry-sim-memory", MFD_CLOEXEC);
-        return made;
-    }();
-    return *file;
-}
-
-bool take_file_range(Physical &memory) {
-    if (memory.own_file) {
-        memory.file = memfd_create("foundry-sim-shareable", MFD_CLOEXEC);
-        return memory.file >= 0 && ftruncate(memory.file, static_cast<off_t>(memory.size)) == 0;
-    }
-    SharedFile &file = shared_file();
-    if (file.descriptor < 0)
-        return false;
-    auto fit = file.vacant.find(memory.size);
-    if (fit != file.vacant.end()) {
-        memory.offset = fit->second;
-        file.vacant.erase(fit);
-    } else {
-        if (ftruncate(file.descriptor, static_cast<off_t>(file.end + memory.size)) != 0)
-            return false;
-        memory.offset = file.end;
-        file.end += memory.size;
-    }
-    memory.file = file.descriptor;
-    return true;
-}
-
-void spoil_file_range(const Physical &memory) {
-    void *window = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, memory.file, static_cast<off_t>(memory.offset));
-    if (window == MAP_FAILED)
-        return;
-    spoil(window, 4096);
-    munmap(window, 4096);
-}
-
-bool valid_location(const CUmemLocation &location) {
-    switch (static_cast<int>(location.type)) {
-    case CU_MEM_LOCATION_TYPE_DEVICE:
-        return find_device(location.id) != nullptr;
-    case CU_MEM_LOCATION_TYPE_HOST:
-    case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
-        return true;
-    default:
-        return false;
-    }
-}
-
-bool aligned(std::uint64_t value) { return value % granularity == 0; }
-
 // The reservation that holds all of the range; reservations that touch do not join.
 bool reserved(std::uint64_t address, std::uint64_t size) {
     auto next = reservations().upper_bound(address);
-    if (next == reservations().begin())
-        return false;
+    if (next == reservations().begin()) return false;
     auto [base, length] = *std::prev(next);
     return address - base < length && size <= base + length - address;
 }
@@ -140,10 +52,8 @@ void *hold_addresses(void *address, std::uint64_t size, int placement) {
 std::uint64_t reserve_at(std::uint64_t address, std::uint64_t size) {
     void *wanted = reinterpret_cast<void *>(address);
     void *got = hold_addresses(wanted, size, MAP_FIXED_NOREPLACE);
-    if (got == wanted)
-        return address;
-    if (got != MAP_FAILED)
-        munmap(got, size);
+    if (got == wanted) return address;
+    if (got != MAP_FAILED) munmap(got, size);
     return 0;
 }
 
@@ -151,63 +61,37 @@ std::uint64_t reserve_anywhere(std::uint64_t size, std::uint64_t alignment) {
     static std::uint64_t next = 0x6a0000000000u - (random_number() % 0x40000u) * granularity;
     for (int attempt = 0; attempt < 64; ++attempt) {
         std::uint64_t address = (next - size - (random_number() % 64) * granularity) / alignment * alignment;
-        if (address < (1ull << 32) || address > next)
-            break;
+        if (address < (1ull << 32) || address > next) break;
         next = address;
-        if (reserve_at(address, size))
-            return address;
+        if (reserve_at(address, size)) return address;
     }
     void *got = hold_addresses(nullptr, size + alignment, 0);
-    if (got == MAP_FAILED)
-        return 0;
+    if (got == MAP_FAILED) return 0;
     std::uint64_t base = reinterpret_cast<std::uint64_t>(got);
     std::uint64_t address = (base + alignment - 1) / alignment * alignment;
-    if (address > base)
-        munmap(got, address - base);
+    if (address > base) munmap(got, address - base);
     munmap(reinterpret_cast<void *>(address + size), base + alignment - address);
     return address;
 }
 
 } // namespace
 
-Physical::~Physical() {
-    if (file < 0)
-        return;
-    if (own_file) {
-        close(file);
-    } else {
-        fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(size));
-        shared_file().vacant.emplace(size, offset);
-    }
-    if (device >= 0)
-        find_device(device)->used -= size;
-}
-
 } // namespace sim
 
-using sim::Device;
 using sim::Physical;
 using sim::Region;
 using sim::RegionKind;
 
-CUresult sim::cuMemGetAllocationGranularity(size_t *result, const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags) {
-    if (!result || !prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED || !valid_location(prop->location))
-        return CUDA_ERROR_INVALID_VALUE;
-    *result = granularity;
-    return CUDA_SUCCESS;
-}
-
-CUresult sim::cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags) {
+CUresult sim::cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
+                                  unsigned long long flags) {
     if (!ptr || size == 0 || !aligned(size) || flags != 0 || (alignment & (alignment - 1)) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     alignment = std::max<std::size_t>(alignment, granularity);
     std::uint64_t got = 0;
     if (addr != 0 && addr % alignment == 0)
         got = reserve_at(addr, size); // a wish: where it is taken, the driver picks another
-    if (!got)
-        got = reserve_anywhere(size, alignment);
-    if (!got)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!got) got = reserve_anywhere(size, alignment);
+    if (!got) return CUDA_ERROR_OUT_OF_MEMORY;
     reservations()[got] = size;
     *ptr = got;
     return CUDA_SUCCESS;
@@ -222,51 +106,15 @@ CUresult sim::cuMemAddressFree(CUdeviceptr ptr, size_t size) {
     return CUDA_SUCCESS;
 }
 
-CUresult sim::cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
-                          unsigned long long flags) {
-    if (!handle || !prop || flags != 0 || size == 0 || !aligned(size) || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
-        !valid_location(prop->location))
-        return CUDA_ERROR_INVALID_VALUE;
-    if ((static_cast<int>(prop->requestedHandleTypes) & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0)
-        return CUDA_ERROR_NOT_SUPPORTED;
-    auto memory = std::make_shared<Physical>();
-    memory->size = size;
-    memory->properties = *prop;
-    memory->own_file = prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE;
-    if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
-        Device &device = *find_device(prop->location.id);
-        if (size > device.limit || device.used > device.limit - size)
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        if (!take_file_range(*memory))
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        device.used += size;
-        memory->device = device.ordinal;
-    } else if (!take_file_range(*memory)) {
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    spoil_file_range(*memory);
-    *handle = physicals().add(memory);
-    return CUDA_SUCCESS;
-}
-
-CUresult sim::cuMemRelease(CUmemGenericAllocationHandle handle) {
-    Physical *memory = physicals().find(handle);
-    if (!memory)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (--memory->references == 0)
-        physicals().remove(handle); // mappings keep the memory itself
-    return CUDA_SUCCESS;
-}
-
-CUresult sim::cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) {
+CUresult sim::cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+                       unsigned long long flags) {
     std::shared_ptr<Physical> memory = physicals().share(handle);
-    if (!memory || flags != 0 || size == 0 || !aligned(ptr) || !aligned(size) || !aligned(offset) || offset > memory->size ||
-        size > memory->size - offset || !reserved(ptr, size) || any_region(ptr, size))
+    if (!memory || flags != 0 || size == 0 || !aligned(ptr) || !aligned(size) || !aligned(offset) ||
+        offset > memory->size || size > memory->size - offset || !reserved(ptr, size) || any_region(ptr, size))
         return CUDA_ERROR_INVALID_VALUE;
     void *mapped = mmap(reinterpret_cast<void *>(ptr), size, PROT_NONE, MAP_SHARED | MAP_FIXED, memory->file,
                         static_cast<off_t>(memory->offset + offset));
-    if (mapped == MAP_FAILED)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (mapped == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
     Region region;
     region.base = ptr;
     region.size = size;
@@ -279,12 +127,9 @@ CUresult sim::cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGeneric
 }
 
 CUresult sim::cuMemUnmap(CUdeviceptr ptr, size_t size) {
-    if (size == 0 || !aligned(ptr) || !aligned(size) || mappings_of(ptr, size).empty())
-        return CUDA_ERROR_INVALID_VALUE;
-    for (Region *region : mappings_of(ptr, size))
-        remove_region(region->base);
-    if (hold_addresses(reinterpret_cast<void *>(ptr), size, MAP_FIXED) == MAP_FAILED)
-        return CUDA_ERROR_UNKNOWN;
+    if (size == 0 || !aligned(ptr) || !aligned(size) || mappings_of(ptr, size).empty()) return CUDA_ERROR_INVALID_VALUE;
+    for (Region *region : mappings_of(ptr, size)) remove_region(region->base);
+    if (hold_addresses(reinterpret_cast<void *>(ptr), size, MAP_FIXED) == MAP_FAILED) return CUDA_ERROR_UNKNOWN;
     return CUDA_SUCCESS;
 }
 
@@ -292,8 +137,7 @@ CUresult sim::cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc
     if (!desc || count == 0 || size == 0 || !aligned(ptr) || !aligned(size) || mappings_of(ptr, size).empty())
         return CUDA_ERROR_INVALID_VALUE;
     for (std::size_t index = 0; index < count; ++index)
-        if (!valid_location(desc[index].location))
-            return CUDA_ERROR_INVALID_VALUE;
+        if (!valid_location(desc[index].location)) return CUDA_ERROR_INVALID_VALUE;
     for (Region *region : mappings_of(ptr, size)) {
         for (std::size_t index = 0; index < count; ++index) {
             int location = desc[index].location.type == CU_MEM_LOCATION_TYPE_DEVICE ? desc[index].location.id : -1;
@@ -313,8 +157,7 @@ CUresult sim::cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc
 
 CUresult sim::cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr) {
     Region *region = region_at(ptr);
-    if (!flags || !location || !region || region->kind != RegionKind::mapped)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!flags || !location || !region || region->kind != RegionKind::mapped) return CUDA_ERROR_INVALID_VALUE;
     auto found = region->access.find(location->type == CU_MEM_LOCATION_TYPE_DEVICE ? location->id : -1);
     *flags = found == region->access.end() ? CU_MEM_ACCESS_FLAGS_PROT_NONE : found->second;
     return CUDA_SUCCESS;
@@ -322,8 +165,7 @@ CUresult sim::cuMemGetAccess(unsigned long long *flags, const CUmemLocation *loc
 
 CUresult sim::cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr) {
     Region *region = region_at(reinterpret_cast<std::uint64_t>(addr));
-    if (!handle || !region || region->kind != RegionKind::mapped)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!handle || !region || region->kind != RegionKind::mapped) return CUDA_ERROR_INVALID_VALUE;
     if (physicals().find(region->physical->handle) == region->physical.get())
         region->physical->references++;
     else {
@@ -331,47 +173,5 @@ CUresult sim::cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, 
         physicals().add(region->physical);
     }
     *handle = region->physical->handle;
-    return CUDA_SUCCESS;
-}
-
-CUresult sim::cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle) {
-    Physical *memory = physicals().find(handle);
-    if (!prop || !memory)
-        return CUDA_ERROR_INVALID_VALUE;
-    *prop = memory->properties;
-    return CUDA_SUCCESS;
-}
-
-CUresult sim::cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
-                                           CUmemAllocationHandleType handleType, unsigned long long flags) {
-    Physical *memory = physicals().find(handle);
-    if (!shareableHandle || !memory || flags != 0 || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || !memory->own_file)
-        return CUDA_ERROR_INVALID_VALUE;
-    int copy = fcntl(memory->file, F_DUPFD_CLOEXEC, 0);
-    if (copy < 0)
-        return CUDA_ERROR_OPERATING_SYSTEM;
-    *static_cast<int *>(shareableHandle) = copy;
-    return CUDA_SUCCESS;
-}
-
-CUresult sim::cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
-                                             CUmemAllocationHandleType shHandleType) {
-    if (!handle || shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-        return CUDA_ERROR_INVALID_VALUE;
-    int file = fcntl(static_cast<int>(reinterpret_cast<std::intptr_t>(osHandle)), F_DUPFD_CLOEXEC, 0);
-    struct stat status = {};
-    if (file < 0 || fstat(file, &status) != 0 || status.st_size <= 0 || !aligned(static_cast<std::uint64_t>(status.st_size))) {
-        if (file >= 0)
-            close(file);
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    auto memory = std::make_shared<Physical>();
-    memory->size = static_cast<std::uint64_t>(status.st_size);
-    memory->file = file;
-    memory->own_file = true;
-    memory->properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    memory->properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    memory->properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    *handle = physicals().add(memory);
     return CUDA_SUCCESS;
 }

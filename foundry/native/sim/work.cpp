@@ -38,14 +38,12 @@ CUresult check_kernel(const KernelPayload &kernel) {
         return CUDA_ERROR_INVALID_VALUE;
     unsigned cluster[3];
     kernel.attributes.cluster(cluster);
-    if (cluster[0] == 0)
-        return CUDA_SUCCESS;
+    if (cluster[0] == 0) return CUDA_SUCCESS;
     bool wide = function.kernel->settings[function.device].non_portable_cluster != 0;
     if (cluster[0] * cluster[1] * cluster[2] > (wide ? largest_cluster : portable_cluster))
         return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     for (int axis = 0; axis < 3; ++axis)
-        if (kernel.grid[axis] % cluster[axis] != 0)
-            return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+        if (kernel.grid[axis] % cluster[axis] != 0) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     return CUDA_SUCCESS;
 }
 
@@ -73,61 +71,59 @@ void run_kernel(const KernelPayload &kernel) {
 } // namespace
 
 CUresult check_node(const Payload &payload) {
-    return std::visit(Overloaded{[](const KernelPayload &kernel) { return check_sizes(kernel); },
-                                 [](const MemcpyPayload &copy) { return check_copy(copy.copy); },
-                                 [](const MemsetPayload &fill) { return check_fill(fill.fill); },
-                                 [](const HostPayload &host) { return host.call.fn ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; },
-                                 [](const auto &) { return CUDA_SUCCESS; }},
-                      payload);
+    return std::visit(
+        Overloaded{[](const KernelPayload &kernel) { return check_sizes(kernel); },
+                   [](const MemcpyPayload &copy) { return check_copy(copy.copy); },
+                   [](const MemsetPayload &fill) { return check_fill(fill.fill); },
+                   [](const HostPayload &host) { return host.call.fn ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; },
+                   [](const auto &) { return CUDA_SUCCESS; }},
+        payload);
 }
 
 CUresult check_work(const Payload &payload) {
-    if (auto *kernel = std::get_if<KernelPayload>(&payload))
-        return check_kernel(*kernel);
+    if (auto *kernel = std::get_if<KernelPayload>(&payload)) return check_kernel(*kernel);
     return check_node(payload);
 }
 
 CUresult do_work(const Payload &payload) {
-    return std::visit(
-        Overloaded{[](const KernelPayload &kernel) {
-                       KernelPayload kept = kernel;
-                       run_kernel(kept);
-                       return CUDA_SUCCESS;
-                   },
-                   [](const MemcpyPayload &copy) {
-                       do_copy(copy.copy);
-                       return CUDA_SUCCESS;
-                   },
-                   [](const MemsetPayload &fill) {
-                       do_fill(fill.fill);
-                       return CUDA_SUCCESS;
-                   },
-                   [](const HostPayload &host) {
-                       CUDA_HOST_NODE_PARAMS call = host.call;
-                       Unlocked unlocked;
-                       call.fn(call.userData);
-                       return CUDA_SUCCESS;
-                   },
-                   [](const EventRecordPayload &record) {
-                       record.event->recorded = true;
-                       record.event->captured = false;
-                       record.event->capture.reset();
-                       record.event->tail.clear();
-                       record.event->when = std::chrono::steady_clock::now();
-                       return CUDA_SUCCESS;
-                   },
-                   [](const MemAllocPayload &allocation) { return start_memory(*allocation.memory); },
-                   [](const MemFreePayload &release) { return end_memory(release.address); },
-                   [](const auto &) { return CUDA_SUCCESS; }},
-        payload);
+    return std::visit(Overloaded{[](const KernelPayload &kernel) {
+                                     KernelPayload kept = kernel;
+                                     run_kernel(kept);
+                                     return CUDA_SUCCESS;
+                                 },
+                                 [](const MemcpyPayload &copy) {
+                                     do_copy(copy.copy);
+                                     return CUDA_SUCCESS;
+                                 },
+                                 [](const MemsetPayload &fill) {
+                                     do_fill(fill.fill);
+                                     return CUDA_SUCCESS;
+                                 },
+                                 [](const HostPayload &host) {
+                                     CUDA_HOST_NODE_PARAMS call = host.call;
+                                     Unlocked unlocked;
+                                     call.fn(call.userData);
+                                     return CUDA_SUCCESS;
+                                 },
+                                 [](const EventRecordPayload &record) {
+                                     record.event->recorded = true;
+                                     record.event->captured = false;
+                                     record.event->capture.reset();
+                                     record.event->tail.clear();
+                                     record.event->when = std::chrono::steady_clock::now();
+                                     return CUDA_SUCCESS;
+                                 },
+                                 [](const MemAllocPayload &allocation) { return start_memory(*allocation.memory); },
+                                 [](const MemFreePayload &release) { return end_memory(release.address); },
+                                 [](const auto &) { return CUDA_SUCCESS; }},
+                      payload);
 }
 
 CUresult read_parameters(const Function &function, void **pointers, void **extra, KernelPayload *payload) {
     const KernelText &text = function.kernel->text;
     payload->parameters.assign(text.parameter_bytes(), 0);
     payload->through_extra = false;
-    if (pointers && extra)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (pointers && extra) return CUDA_ERROR_INVALID_VALUE;
     if (extra) {
         const void *buffer = nullptr;
         std::size_t size = 0;
@@ -139,19 +135,16 @@ CUresult read_parameters(const Function &function, void **pointers, void **extra
             else
                 return CUDA_ERROR_INVALID_VALUE;
         }
-        if ((!buffer && size) || size < text.parameter_bytes())
-            return CUDA_ERROR_INVALID_VALUE;
-        if (!payload->parameters.empty())
-            std::memcpy(payload->parameters.data(), buffer, payload->parameters.size());
+        if ((!buffer && size) || size < text.parameter_bytes()) return CUDA_ERROR_INVALID_VALUE;
+        if (!payload->parameters.empty()) std::memcpy(payload->parameters.data(), buffer, payload->parameters.size());
         payload->through_extra = true;
         return CUDA_SUCCESS;
     }
-    if (!text.parameters.empty() && !pointers)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!text.parameters.empty() && !pointers) return CUDA_ERROR_INVALID_VALUE;
     for (std::size_t index = 0; index < text.parameters.size(); ++index) {
-        if (!pointers[index])
-            return CUDA_ERROR_INVALID_VALUE;
-        std::memcpy(payload->parameters.data() + text.parameters[index].offset, pointers[index], text.parameters[index].size);
+        if (!pointers[index]) return CUDA_ERROR_INVALID_VALUE;
+        std::memcpy(payload->parameters.data() + text.parameters[index].offset, pointers[index],
+                    text.parameters[index].size);
     }
     return CUDA_SUCCESS;
 }

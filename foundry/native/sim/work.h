@@ -1,4 +1,5 @@
-// Doing what a node, or a call on a stream, asks for. The simulator's streams are eager: work is done in the calling thread.
+// Doing what a node, or a call on a stream, asks for. The simulator's streams are eager: work is done in the calling
+// thread.
 #pragma once
 
 #include "graph.h"

@@ -1,4 +1,4 @@
-/* Ends in the way that argv[1] names: a number, or `abort`, `segv`, `_exit`, `loop` (works until it is killed). */
+/* Ends in the way that argv[1] names: a number, or `abort`, `segv`, `_exit`, `loop` (works until it is killed), `loop-bounded`, `close FILE`. */
 #include "program.h"
 
 #include <signal.h>
@@ -19,7 +19,8 @@ int main(int count, char **arguments) {
         MUST(cuMemFree(address));
         return 0;
     }
-    while (!strcmp(arguments[1], "loop")) {
+    int bounded = !strcmp(arguments[1], "loop-bounded") ? 30000 : -1;
+    while (!strcmp(arguments[1], "loop") || bounded-- > 0) {
         CUstream stream;
         CUgraph graph;
         CUgraphExec exec;

@@ -12,6 +12,7 @@ int main(void) {
     printf("parent %d\n", getppid() == syscall(SYS_getppid));
     printf("nothing %d\n", next_driver("cuFooBarNotThere") == NULL);
     printf("symbol %d\n", dlsym(RTLD_DEFAULT, "cudnnCreate") == (void *)cudnnCreate);
-    printf("missing %d %d\n", dlsym(RTLD_DEFAULT, "no_such_function") == NULL, dlerror() != NULL);
+    void *missing = dlsym(RTLD_DEFAULT, "no_such_function");
+    printf("missing %d %d\n", missing == NULL, dlerror() != NULL);
     return 0;
 }

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from helpers.varied import varied_capture
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +17,6 @@ from foundry.archive import layout
 from foundry.archive.writer import ArchiveStream, blob_cuts
 from foundry.findings import Finding, Severity
 from foundry.model import Capture, File
-from helpers.varied import varied_capture
 
 
 def stored(capture: Capture, folder: Path) -> tuple[str, Capture]:

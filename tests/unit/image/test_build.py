@@ -9,13 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from foundry import image
-from foundry.errors import DiskFullError
-from foundry.image import layout
-from foundry.model import NONE
-from foundry.model.checksum import crc32c
-from foundry.pack import pack
 from helpers.image_checker import checker, image_faults
 from helpers.image_reader import ImageFile
 from helpers.spool_writer import (
@@ -30,6 +23,13 @@ from helpers.spool_writer import (
     refused_node,
 )
 from helpers.varied import varied_capture
+
+from foundry import image
+from foundry.errors import DiskFullError
+from foundry.image import layout
+from foundry.model import NONE
+from foundry.model.checksum import crc32c
+from foundry.pack import pack
 
 BASE, ARENA, PAGE = 0x400000000000, 1 << 38, 2 << 20
 GRAPH_ARENA = BASE + 2 * ARENA

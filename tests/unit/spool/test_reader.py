@@ -8,12 +8,6 @@ import time
 from pathlib import Path
 
 import pytest
-
-from foundry.errors import SpoolError
-from foundry.findings import SPOOL_BAD_CHECKSUM, SPOOL_BAD_FRAME, SPOOL_NO_END, SPOOL_TORN_TAIL
-from foundry.model.checksum import crc32c
-from foundry.spool import events, process_folders, read_spool, restore_reports
-from foundry.spool.bodies import attribute_set
 from helpers.spool_writer import (
     SpoolWriter,
     body,
@@ -28,6 +22,12 @@ from helpers.spool_writer import (
     refused_node,
     text,
 )
+
+from foundry.errors import SpoolError
+from foundry.findings import SPOOL_BAD_CHECKSUM, SPOOL_BAD_FRAME, SPOOL_NO_END, SPOOL_TORN_TAIL
+from foundry.model.checksum import crc32c
+from foundry.spool import events, process_folders, read_spool, restore_reports
+from foundry.spool.bodies import attribute_set
 
 HEADER = Path(events.__file__).parents[1] / "native" / "abi" / "spool_format.h"
 

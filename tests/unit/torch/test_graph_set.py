@@ -187,3 +187,19 @@ def test_a_graph_that_the_hook_cannot_build_is_captured(start: Any) -> None:
     restored.hook.unavailable = {"wait": "an allocation is missing"}
     graph = one_graph(restored)
     assert (graph.restored, graph.reason) == (False, "an allocation is missing")
+
+
+def test_no_memory_pool_is_dropped_while_one_is_in_use(start: Any) -> None:
+    world = start(Mode.CAPTURE)
+    with world.torch.cuda.use_mem_pool(world.torch.cuda.MemPool()):
+        one_graph(world)
+    assert [event for event in world.torch.events if event.startswith("abort")] == []
+
+
+def test_scratch_memory_is_given_back_when_the_program_says_it_is_ready(start: Any) -> None:
+    world = start(Mode.CAPTURE)
+    one_graph(world)
+    memory = world.foundry_torch.memory
+    assert memory.scratch_pools() == 1
+    world.foundry_torch.commit()
+    assert memory.scratch_pools() == 0

@@ -1,0 +1,127 @@
+"""Compiles the programs of the hook's tests and runs them on the simulator, hooked or not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from native.restore_build import HERE, cuda_include, make_kernels
+
+from foundry import native
+from foundry.spool.reader import Spool, process_folders, read_spool
+
+PROGRAMS = HERE / "hook_programs"
+
+
+@dataclass
+class Outcome:
+    """What a program did, and what the hook wrote of it."""
+
+    code: int
+    lines: list[str]
+    errors: str
+    status: str
+    session: Path
+
+    def said(self, word: str) -> list[str]:
+        """Return the words behind the first line that begins with `word`."""
+        return next(line.split()[1:] for line in self.lines if line.split()[:1] == [word])
+
+    def number(self, word: str) -> int:
+        """Return the last word of a line as a hexadecimal number."""
+        return int(self.said(word)[-1], 16)
+
+    def spools(self) -> list[Spool]:
+        """Read every process folder; each must be without faults."""
+        spools = [read_spool(folder) for folder in process_folders(self.session)]
+        assert all(spool is not None for spool in spools)
+        return [spool for spool in spools if spool is not None]
+
+    def spool(self) -> Spool:
+        """Read the only process folder."""
+        (spool,) = self.spools()
+        assert spool.findings == []
+        return spool
+
+
+def events(spool: Spool, name: str) -> list[Any]:
+    """All events of a class, by its name."""
+    return [entry.event for entry in spool.entries if type(entry.event).__name__ == name]
+
+
+def counters(spool: Spool) -> dict[str, int]:
+    """The last totals."""
+    return dict(events(spool, "Counters")[-1].values)
+
+
+class Bench:
+    """A folder of compiled programs; each is compiled once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        make_kernels(folder / "kernels.image", HERE / "sim_kernels.c")
+
+    def library(self, name: str, *flags: str) -> Path:
+        return self._compile(f"{name}.c", f"lib{name}.so", "-shared", "-fPIC", *flags)
+
+    def program(self, name: str, *flags: str) -> Path:
+        return self._compile(f"{name}.c", name, *flags)
+
+    def _compile(self, source: str, output: str, *flags: str) -> Path:
+        path = self.folder / output
+        if not path.exists():
+            compiler = os.environ.get("CC") or shutil.which("gcc") or "cc"
+            before = [flag for flag in flags if flag.startswith("-") and not flag.startswith("-l")]
+            after = [flag for flag in flags if flag not in before]
+            subprocess.run(
+                [
+                    *(compiler, "-g", "-Wall", "-Wextra", "-Werror", *before, "-isystem", str(cuda_include())),
+                    *(str(PROGRAMS / source), "-o", str(path), *after, "-ldl", "-pthread"),
+                ],
+                check=True,
+            )
+        return path
+
+    def run(self, program: Path, session: Path, *arguments: str, mode: str | None = "capture", **environment: str) -> Outcome:
+        session.mkdir(exist_ok=True)
+        done = subprocess.run(
+            [str(program), *arguments],
+            env=hooked(session, mode) | environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        return outcome(session, done.returncode, done.stdout, done.stderr)
+
+
+def outcome(session: Path, code: int, output: str, errors: str) -> Outcome:
+    """Collect what a finished program left."""
+    status = session / "status"
+    return Outcome(code, output.splitlines(), errors, status.read_text() if status.exists() else "", session)
+
+
+def hooked(session: Path, mode: str | None) -> dict[str, str]:
+    """Environment of a program on the simulator. mode None = without the hook, "" = with it, but without a mode."""
+    kept = ("PATH", "HOME", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS")
+    environment = {name: os.environ[name] for name in kept if name in os.environ}
+    environment["LD_LIBRARY_PATH"] = str(native.simulator_directory())
+    environment["FOUNDRY_SIM_SEED"] = "7"
+    if mode is None:
+        return environment
+    runtime = os.environ.get("FOUNDRY_TEST_PRELOAD", "")
+    environment["LD_PRELOAD"] = " ".join(filter(None, (runtime, str(native.hook_library()))))
+    if mode:
+        environment["FOUNDRY_MODE"] = mode
+        environment["FOUNDRY_SPOOL"] = str(session)
+        environment["FOUNDRY_STATUS"] = str(session / "status")
+    return environment
+
+
+def link_simulator() -> tuple[str, ...]:
+    """Flags that link a program with the simulated driver, as -lcuda does with the real one."""
+    return (f"-L{native.simulator_directory()}", "-l:libcuda.so.1")

@@ -1,0 +1,375 @@
+// Unit tests of the hook's parts that need no driver; built with the sanitizers and run by test_hook_units.py. argv[1] names the test,
+// argv[2] a scratch folder.
+#include "hook/arena.h"
+#include "hook/counters.h"
+#include "hook/crc32c.h"
+#include "hook/exec_table.h"
+#include "hook/image_key.h"
+#include "hook/placement.h"
+#include "hook/role.h"
+#include "hook/sha256.h"
+#include "hook/spool.h"
+#include "hook/state.h"
+#include "table/real_dlsym.h"
+#include "table/row.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <map>
+#include <string>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <thread>
+#include <vector>
+
+using namespace foundry;
+
+// What the spool asks of the rest of the hook.
+namespace foundry {
+std::string disarmed_with;
+int mode() { return FOUNDRY_MODE_CAPTURE; }
+const char *role() { return "unit-0"; }
+uint16_t thread_ordinal() { return 3; }
+void disarm(const char *reason) { disarmed_with = reason; }
+int driver_version() { return 13000; }
+const char *driver_path() { return "nowhere"; }
+DlsymFunction real_dlsym() { return ::dlsym; }
+} // namespace foundry
+
+#define CHECK(condition)                                                         \
+    do {                                                                         \
+        if (!(condition)) {                                                      \
+            std::printf("line %d: %s\n", __LINE__, #condition);                  \
+            std::exit(1);                                                        \
+        }                                                                        \
+    } while (false)
+
+namespace {
+
+std::string hex(const uint8_t *bytes, size_t size) {
+    std::string text;
+    char part[3];
+    for (size_t index = 0; index < size; ++index) {
+        std::snprintf(part, sizeof part, "%02x", bytes[index]);
+        text += part;
+    }
+    return text;
+}
+
+std::vector<uint8_t> pattern(size_t size) {
+    std::vector<uint8_t> data(size);
+    for (size_t index = 0; index < size; ++index) data[index] = static_cast<uint8_t>(index * 37 + index / 251);
+    return data;
+}
+
+void test_checksums() {
+    CHECK(crc32c(0, "123456789", 9) == 0xe3069283);
+    uint8_t digest[32];
+    sha256("abc", 3, digest);
+    CHECK(hex(digest, 32) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    sha256("", 0, digest);
+    CHECK(hex(digest, 32) == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    std::vector<uint8_t> data = pattern(3000);
+    for (size_t size = 0; size < 400; ++size) {
+        CHECK(crc32c(0, data.data(), size) == crc32c_portable(0, data.data(), size));
+        CHECK(crc32c(crc32c(0, data.data(), size), data.data() + size, 77) == crc32c(0, data.data(), size + 77));
+        uint8_t fast[32], slow[32];
+        Sha256 quick, portable(true);
+        quick.add(data.data(), size);
+        portable.add(data.data(), size / 3);
+        portable.add(data.data() + size / 3, size - size / 3);
+        quick.finish(fast);
+        portable.finish(slow);
+        CHECK(std::memcmp(fast, slow, 32) == 0);
+    }
+}
+
+struct Held {
+    Place place;
+    uint64_t size;
+};
+
+// Random requests against a plain model: nothing overlaps, everything comes back, the same calls give the same places.
+void run_placement(unsigned seed, std::vector<uint64_t> *places) {
+    constexpr uint64_t size = 64 * granule_bytes;
+    Placement placement(size);
+    std::map<uint64_t, Held> held;
+    auto random = [&seed] { return seed = seed * 1103515245 + 12345, seed >> 8; };
+    for (int round = 0; round < 4000; ++round) {
+        if (held.empty() || random() % 100 < 55) {
+            uint64_t wanted = random() % 4 ? 1 + random() % (200 << 10) : 1 + random() % (12 * granule_bytes);
+            Place place;
+            if (!placement.take(wanted, &place)) continue;
+            CHECK(place.taken >= wanted && place.offset % small_alignment == 0 && place.offset + place.taken <= size);
+            if (place.taken >= granule_bytes) CHECK(place.offset % granule_bytes == 0);
+            auto next = held.lower_bound(place.offset);
+            CHECK(next == held.end() || place.offset + place.taken <= next->first);
+            CHECK(next == held.begin() || std::prev(next)->first + std::prev(next)->second.place.taken <= place.offset);
+            if (place.opens && random() % 10 == 0) {
+                placement.undo(place);
+                continue;
+            }
+            if (place.opens) placement.opened(place);
+            held[place.offset] = {place, wanted};
+            places->push_back(place.offset);
+        } else {
+            auto chosen = std::next(held.begin(), random() % held.size());
+            uint64_t begin, bytes;
+            if (placement.give(chosen->second.place.offset, chosen->second.place.taken, &begin, &bytes))
+                placement.released(begin, bytes);
+            held.erase(chosen);
+        }
+    }
+    while (!held.empty()) {
+        uint64_t begin, bytes;
+        Place place = held.begin()->second.place;
+        if (placement.give(place.offset, place.taken, &begin, &bytes)) placement.released(begin, bytes);
+        held.erase(held.begin());
+    }
+    // At most one page stays open: everything else is one piece again.
+    Place whole;
+    CHECK(placement.take(size - 8 * granule_bytes, &whole) || placement.take(size / 2 - granule_bytes, &whole));
+}
+
+void test_placement() {
+    for (unsigned seed = 1; seed < 30; ++seed) {
+        std::vector<uint64_t> first, second;
+        run_placement(seed, &first);
+        run_placement(seed, &second);
+        CHECK(first == second && !first.empty());
+    }
+    Placement placement(4 * granule_bytes);
+    Place place;
+    CHECK(!placement.take(UINT64_MAX, &place));
+    CHECK(!placement.take(5 * granule_bytes, &place));
+    CHECK(placement.take(4 * granule_bytes, &place) && place.offset == 0);
+    CHECK(!placement.take(1, &place));
+}
+
+uint64_t take(Placement &placement, uint64_t size) {
+    Place place;
+    CHECK(placement.take(size, &place));
+    if (place.opens) placement.opened(place);
+    return place.offset;
+}
+
+void test_claims() {
+    // What was captured: a, b, c small in one page, then a large one, then small ones that open a second page.
+    Placement captured(64 * granule_bytes);
+    uint64_t a = take(captured, 700 << 10), b = take(captured, 600 << 10), c = take(captured, 5000);
+    uint64_t large = take(captured, 3 << 20), d = take(captured, 900 << 10);
+
+    // The restored program never makes b and the large one; with their places claimed the others come where they were.
+    Placement restored(64 * granule_bytes);
+    CHECK(restored.claim(b, 600 << 10));
+    CHECK(restored.claim(large, 3 << 20));
+    CHECK(!restored.claim(b + 512, 512) && !restored.claim(large + granule_bytes, granule_bytes));
+    CHECK(take(restored, 700 << 10) == a);
+    CHECK(take(restored, 5000) == c);
+    CHECK(take(restored, 900 << 10) == d);
+    CHECK(!restored.claim(a, 512));
+
+    // A page that holds claims only is no room for large ones.
+    Placement page(2 * granule_bytes);
+    CHECK(page.claim(granule_bytes + 1024, 512));
+    CHECK(take(page, granule_bytes) == 0);
+    Place place;
+    CHECK(!page.take(granule_bytes, &place));
+    CHECK(take(page, 1024) == granule_bytes);
+    CHECK(take(page, 1024) == granule_bytes + 1536);
+    uint64_t begin, size;
+    CHECK(!page.give(granule_bytes, 1024, &begin, &size) && !page.give(granule_bytes + 1536, 1024, &begin, &size));
+    CHECK(!page.claim(2 * granule_bytes, 512) && !page.claim(0, 0) && !page.claim(UINT64_MAX - 100, 512));
+}
+
+void test_images() {
+    CHECK(image_bytes(nullptr).size == 0);
+    CHECK(image_bytes(reinterpret_cast<void *>(16)).size == 0);
+    CHECK(image_bytes(reinterpret_cast<void *>(0x7fff00000000)).size == 0);
+    const size_t page = 4096;
+    auto *memory = static_cast<uint8_t *>(mmap(nullptr, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    munmap(memory + 2 * page, page);
+    auto place = [&](const std::vector<uint8_t> &bytes) {
+        uint8_t *at = memory + 2 * page - bytes.size();
+        std::memcpy(at, bytes.data(), bytes.size());
+        return at;
+    };
+
+    // Headers whose lengths reach past what is mapped, of every kind.
+    std::vector<uint8_t> fatbin(16 + 64 + 32, 0);
+    auto put = [](std::vector<uint8_t> &bytes, size_t at, auto value) { std::memcpy(bytes.data() + at, &value, sizeof value); };
+    put(fatbin, 0, uint32_t{0xba55ed50});
+    put(fatbin, 6, uint16_t{16});
+    put(fatbin, 8, uint64_t{96});
+    put(fatbin, 16, uint16_t{2});
+    put(fatbin, 20, uint32_t{64});
+    put(fatbin, 24, uint64_t{32});
+    put(fatbin, 44, uint32_t{90});
+    int format = 0;
+    uint8_t key[32], other[32], all[32];
+    CHECK(image_size(place(fatbin), &format) == fatbin.size() && format == FOUNDRY_FORMAT_FATBIN);
+    image_key(place(fatbin), fatbin.size(), 90, key);
+    image_key(place(fatbin), fatbin.size(), 80, other);
+    sha256(fatbin.data(), fatbin.size(), all);
+    CHECK(std::memcmp(key, all, 32) == 0 && std::memcmp(other, all, 32) == 0);
+    CHECK(image_has_code(place(fatbin), fatbin.size(), 90) && !image_has_code(place(fatbin), fatbin.size(), 100));
+
+    // A second entry for another device: its payload is not part of the key, its header is.
+    std::vector<uint8_t> two = fatbin;
+    two.insert(two.end(), fatbin.begin() + 16, fatbin.end());
+    put(two, 8, uint64_t{192});
+    put(two, 112 + 28, uint32_t{80});
+    image_key(place(two), two.size(), 90, key);
+    two.back() ^= 1;
+    image_key(place(two), two.size(), 90, other);
+    CHECK(std::memcmp(key, other, 32) == 0);
+    put(two, 112 + 56, uint32_t{9});
+    image_key(place(two), two.size(), 90, other);
+    CHECK(std::memcmp(key, other, 32) != 0);
+
+    struct {
+        uint32_t magic, version;
+        const void *data, *more;
+    } wrapper{0x466243b1, 1, place(fatbin), nullptr}, loop{0x466243b1, 1, &loop, nullptr};
+    CHECK(image_size(&wrapper, nullptr) == fatbin.size() && image_bytes(&wrapper).data == wrapper.data);
+    CHECK(image_size(&loop, nullptr) == 0);
+
+    for (uint64_t body : {uint64_t{97}, uint64_t{1} << 33, UINT64_MAX}) {
+        put(fatbin, 8, body);
+        CHECK(image_size(place(fatbin), nullptr) == 0);
+    }
+    put(fatbin, 8, uint64_t{96});
+    put(fatbin, 6, uint16_t{3});
+    CHECK(image_size(place(fatbin), nullptr) == 0);
+    put(fatbin, 6, uint16_t{16});
+    put(fatbin, 24, UINT64_MAX - 10);
+    image_key(place(fatbin), fatbin.size(), 90, key);
+    CHECK(image_size(place({0x50, 0xed, 0x55, 0xba}), nullptr) == 0);
+
+    std::vector<uint8_t> elf(64, 0);
+    std::memcpy(elf.data(), "\177ELF\2\1\1", 7);
+    CHECK(image_size(place(elf), &format) == 64 && format == FOUNDRY_FORMAT_ELF);
+    put(elf, 60, uint16_t{2});
+    put(elf, 58, uint16_t{64});
+    put(elf, 40, uint64_t{64});
+    CHECK(image_size(place(elf), nullptr) == 0);
+    put(elf, 40, UINT64_MAX - 8);
+    CHECK(image_size(place(elf), nullptr) == 0);
+    elf.resize(40);
+    CHECK(image_size(place(elf), nullptr) == 0);
+
+    std::vector<uint8_t> ptx{'/', '/', ' ', 'P', 'T', 'X', '\n', 0};
+    CHECK(image_size(place(ptx), &format) == ptx.size() && format == FOUNDRY_FORMAT_PTX);
+    ptx.back() = ' ';
+    CHECK(image_size(place(ptx), nullptr) == 0);
+    CHECK(image_size(place({1, 2, 3, 4, 5, 6, 7, 8}), &format) == 0 && format == FOUNDRY_FORMAT_UNKNOWN);
+
+    CUjit_option options[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_MAX_REGISTERS};
+    void *values[] = {&values, reinterpret_cast<void *>(32)};
+    std::memcpy(key, all, 32);
+    image_key_options(key, options, values, 1);
+    CHECK(std::memcmp(key, all, 32) == 0);
+    image_key_options(key, options, values, 2);
+    CHECK(std::memcmp(key, all, 32) != 0);
+}
+
+CUgraphExec exec(uintptr_t number) { return reinterpret_cast<CUgraphExec>(number); }
+
+void test_execs() {
+    CHECK(!exec_add(exec(0)) && !exec_add(exec(1)) && !exec_remove(exec(77)) && !exec_first_launch(exec(77)));
+    CHECK(exec_add(exec(1000)) && exec_first_launch(exec(1000)) && !exec_first_launch(exec(1000)));
+    CHECK(exec_first_change(exec(1000)) && !exec_first_change(exec(1000)));
+    CHECK(exec_add(exec(1000)) && exec_first_launch(exec(1000)));
+    CHECK(exec_remove(exec(1000)) && !exec_first_launch(exec(1000)));
+    size_t added = 0;
+    for (uintptr_t number = 0; number < 60000; ++number) added += exec_add(exec(16 * number + 4096));
+    CHECK(added > 40000 && added < 60000);
+    for (uintptr_t number = 0; number < 60000; ++number) exec_remove(exec(16 * number + 4096));
+    // Handles that come and go for ever never fill it.
+    for (uintptr_t number = 0; number < 300000; ++number) {
+        CHECK(exec_add(exec(32 * number + 8192)));
+        CHECK(exec_first_launch(exec(32 * number + 8192)));
+        if (number >= 100) CHECK(exec_remove(exec(32 * (number - 100) + 8192)));
+    }
+}
+
+void test_spool(const char *folder) {
+    int error = 0;
+    CHECK(!Frame(FOUNDRY_EVENT_FREE).write());
+    CHECK(!spool_open("/nonexistent/folder", &error) && error == ENOENT);
+    CHECK(spool_open(folder, &error));
+    uint32_t blob = 7;
+    std::vector<uint8_t> data = pattern(100000);
+    CHECK(spool_blob(data.data(), data.size(), &blob) && blob == 0);
+    std::vector<std::thread> threads;
+    for (int index = 0; index < 4; ++index)
+        threads.emplace_back([&data] {
+            for (size_t size = 0; size < 2000; ++size) {
+                Frame frame(FOUNDRY_EVENT_FINDING);
+                frame.str("unit").bytes(data.data(), size % 2 ? size : 3 * size);
+                CHECK(frame.write());
+            }
+        });
+    for (std::thread &thread : threads) thread.join();
+    Frame list(FOUNDRY_EVENT_COUNTERS);
+    size_t at = list.size();
+    list.u32(0).str("one").u64(1).str("dropped").u64(2);
+    list.truncate(at + 4 + 7 + 8);
+    list.patch_u32(at, 1);
+    CHECK(list.write());
+    finding_once("twice", "%d", 1);
+    finding_once("twice", "%d", 2);
+    count_named("unit_total", 5);
+    count_named("unit_total", 6);
+    CHECK(counter_value("unit_total") == 11 && counter_value("nothing") == 0);
+    spool_close();
+    CHECK(!Frame(FOUNDRY_EVENT_FREE).write() && disarmed_with.empty());
+}
+
+// The file can take no more: the frame that does not fit is taken back, the reason names the bytes.
+void test_full(const char *folder) {
+    int error = 0;
+    CHECK(spool_open(folder, &error));
+    rlimit limit{3000, 3000};
+    std::signal(SIGXFSZ, SIG_IGN);
+    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    std::vector<uint8_t> data = pattern(1000);
+    int written = 0;
+    while (Frame(FOUNDRY_EVENT_FINDING).str("unit").bytes(data.data(), data.size()).write()) ++written;
+    CHECK(written == 2 && !spool_is_open());
+    CHECK(disarmed_with.find("1028 bytes") != std::string::npos);
+    std::printf("%s\n", disarmed_with.c_str());
+}
+
+void test_roles(const char *folder) {
+    char role[256], place[4096];
+    unsetenv("RANK");
+    CHECK(role_claim(folder, role, sizeof role, place, sizeof place) == 0 && std::string(role) == "hook_unit-0");
+    CHECK(role_claim(folder, role, sizeof role, place, sizeof place) == 0 && std::string(role) == "hook_unit-1");
+    setenv("RANK", "3", 1);
+    CHECK(role_claim(folder, role, sizeof role, place, sizeof place) == 0 && std::string(role) == "rank-3");
+    CHECK(role_claim(folder, role, sizeof role, place, sizeof place) == 0 && std::string(role) == "rank-3.1");
+    setenv("RANK", "../ä", 1);
+    CHECK(role_claim(folder, role, sizeof role, place, sizeof place) == 0 && std::string(role) == "rank-..___");
+    CHECK(role_claim("/nonexistent", role, sizeof role, place, sizeof place) == ENOENT);
+}
+
+} // namespace
+
+int main(int count, char **arguments) {
+    if (count < 3) return 2;
+    std::string test = arguments[1];
+    if (test == "checksums") test_checksums();
+    if (test == "placement") test_placement();
+    if (test == "claims") test_claims();
+    if (test == "images") test_images();
+    if (test == "execs") test_execs();
+    if (test == "spool") test_spool(arguments[2]);
+    if (test == "full") test_full(arguments[2]);
+    if (test == "roles") test_roles(arguments[2]);
+    return 0;
+}

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from foundry.errors import NativeLibraryError
+from foundry.launch import environment
+
+SESSION = {"spool": Path("/s/spool"), "status": Path("/s/status"), "quiet": True}
+
+
+@pytest.fixture(autouse=True)
+def libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "lib"
+    (folder / "sim").mkdir(parents=True)
+    (folder / "libfoundry_hook.so").touch()
+    (folder / "sim" / "libcuda.so.1").touch()
+    monkeypatch.setenv("FOUNDRY_LIBRARY_DIR", str(folder))
+    return folder
+
+
+def test_capture(libraries: Path) -> None:
+    assert environment.for_capture({"A": "1"}, simulated=False, **SESSION) == {
+        "A": "1",
+        "LD_PRELOAD": str(libraries / "libfoundry_hook.so"),
+        "FOUNDRY_MODE": "capture",
+        "FOUNDRY_SPOOL": "/s/spool",
+        "FOUNDRY_STATUS": "/s/status",
+        "FOUNDRY_QUIET": "1",
+    }
+
+
+def test_restore_on_the_simulator(libraries: Path) -> None:
+    made = environment.for_restore({"LD_LIBRARY_PATH": "/a:/b"}, image=Path("/i"), simulated=True, **SESSION)
+    assert made["LD_LIBRARY_PATH"] == f"{libraries / 'sim'}:/a:/b"
+    assert (made["FOUNDRY_MODE"], made["FOUNDRY_IMAGE"]) == ("restore", "/i")
+
+
+@pytest.mark.parametrize("separator", [":", " ", ": "])
+def test_the_users_preloads_stay_behind_the_hook(libraries: Path, separator: str) -> None:
+    base = {"LD_PRELOAD": separator.join(["/x/liba.so", "/old/libfoundry_hook.so", "libb.so"])}
+    made = environment.for_capture(base, simulated=False, **SESSION)
+    assert made["LD_PRELOAD"] == f"{libraries / 'libfoundry_hook.so'}:/x/liba.so:libb.so"
+
+
+def test_plain_takes_the_hook_out_and_leaves_the_rest() -> None:
+    base = {"LD_PRELOAD": "/old/libfoundry_hook.so", "FOUNDRY_MODE": "capture", "FOUNDRY_SIM_SEED": "1", "B": "2"}
+    assert environment.plain(base) == {"FOUNDRY_SIM_SEED": "1", "B": "2"}
+    assert environment.plain({"LD_PRELOAD": "/x/liba.so"}) == {"LD_PRELOAD": "/x/liba.so"}
+
+
+def test_the_base_is_not_changed() -> None:
+    base = {"LD_PRELOAD": "liba.so", "FOUNDRY_MODE": "x"}
+    environment.for_capture(base, simulated=True, **SESSION)
+    assert base == {"LD_PRELOAD": "liba.so", "FOUNDRY_MODE": "x"}
+
+
+def test_a_path_that_a_list_cannot_hold_gets_a_link(tmp_path: Path) -> None:
+    path = tmp_path / "a b:c" / "lib.so"
+    path.parent.mkdir()
+    path.touch()
+    name = environment.loadable(path)
+    assert " " not in name
+    assert ":" not in name
+    assert Path(name).samefile(path)
+    assert environment.loadable(path) == name
+
+
+def test_missing_libraries_are_named(libraries: Path) -> None:
+    (libraries / "sim" / "libcuda.so.1").unlink()
+    with pytest.raises(NativeLibraryError, match=r"the simulator is missing: no file `.*/sim/libcuda\.so\.1`"):
+        environment.plain({}, simulated=True)
+    (libraries / "libfoundry_hook.so").unlink()
+    with pytest.raises(NativeLibraryError, match="the hook is missing"):
+        environment.for_capture({}, simulated=False, **SESSION)

@@ -1,0 +1,149 @@
+"""A capture that contradicts itself is found out, each contradiction by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.spool_writer import SpoolWriter, body, child_node, event_node, kernel_node, memset_node
+
+from foundry.model import NONE, Capture, File, Group, Process
+from foundry.model.checks import UnsoundError, check_capture
+from foundry.pack import pack
+
+BASE, ARENA = 0x400000000000, 1 << 38
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Capture:
+    spool = SpoolWriter(tmp_path)
+    spool.driver()
+    spool.device()
+    spool.context(0xC0)
+    spool.allocation(BASE, 4096)
+    spool.allocation(BASE + 2 * ARENA, 64, 2)
+    spool.range(7, 0x5000, 8, 0x10, "table")
+    spool.image(0x10, b"SIMULATED IMAGE " * 4, bytes(32))
+    spool.kernel(0x77, 0x10, "scale", [(0, 8)])
+    spool.event(0xE0)
+    inner = body([kernel_node(0x77, BASE.to_bytes(8, "little"))])
+    nodes = [memset_node(BASE), child_node(inner), event_node(0xE0), kernel_node(0x77, bytes(8), attributes=[(5, b"")])]
+    spool.graph(0x90, body(nodes), ("set", "key"), 0xC0)
+    spool.graph(0x91, inner, ("set", "other"), 0xC0)
+    spool.contents(BASE + 2 * ARENA, b"bytes")
+    found, _ = pack(spool.write())
+    assert all(graph.restorable for graph in found.processes[0].graphs)
+    check_capture(found)
+    return found
+
+
+def edited(table: Any, row: int, **values: int) -> Any:
+    changed = table.copy()
+    for name, value in values.items():
+        changed[name][row] = value
+    return changed
+
+
+def with_group(process: Process, index: int, **tables: Any) -> Process:
+    groups = list(process.groups)
+    groups[index] = replace(groups[index], **tables)
+    return replace(process, groups=tuple(groups))
+
+
+def with_first(process: Process, name: str, **fields: Any) -> Process:
+    items = list(getattr(process, name))
+    items[0] = replace(items[0], **fields)
+    return replace(process, **{name: tuple(items)})
+
+
+Change = Callable[[Process], Process]
+
+CHANGES: dict[str, tuple[Change, str]] = {
+    "role": (lambda p: replace(p, role="a/b"), "role"),
+    "role of dots": (lambda p: replace(p, role=".."), "role"),
+    "devices": (lambda p: replace(p, devices=p.devices * 2), "same ordinal"),
+    "range": (lambda p: with_first(p, "devices", base=BASE + 1), "range is not one"),
+    "range without size": (lambda p: with_first(p, "devices", arena_size=0), "range is not one"),
+    "allocation": (lambda p: replace(p, allocations=edited(p.allocations, 0, arena=1)), "outside its arena"),
+    "allocation of nothing": (lambda p: replace(p, allocations=edited(p.allocations, 0, size=0)), "outside"),
+    "allocation past the end": (
+        lambda p: replace(p, allocations=edited(p.allocations, 0, taken=ARENA + 1)),
+        "outside its arena",
+    ),
+    "foreign range": (lambda p: with_first(p, "ranges", image=9), "a range refers"),
+    "contents": (lambda p: with_first(p, "contents", blob=9), "contents refers"),
+    "contents' size": (lambda p: with_first(p, "contents", size=9), "another size"),
+    "image": (lambda p: with_first(p, "images", blob=9), "an image refers"),
+    "image's context": (lambda p: with_first(p, "images", context=9), "an image refers"),
+    "kernel": (lambda p: with_first(p, "kernels", image=9), "the kernel `scale` refers"),
+    "body": (lambda p: replace(p, bodies=np.array([1, 0, 7], np.uint32)), "a body refers"),
+    "launches": (lambda p: replace(p, launches=p.launches[1:]), "3 KERNEL nodes have 2 rows"),
+    "memsets": (lambda p: replace(p, memsets=p.memsets[:0]), "1 MEMSET nodes have 0 rows"),
+    "events": (lambda p: replace(p, event_nodes=p.event_nodes[:0]), "1 EVENT_RECORD nodes have 0 rows"),
+    "copies": (lambda p: replace(p, copies=np.zeros(7, np.uint8)), "copies are cut"),
+    "parameters": (lambda p: replace(p, parameters=p.parameters[:-16]), "parameters do not fit"),
+    "unknown event": (lambda p: replace(p, event_nodes=np.array([4], np.uint32)), "an event node refers"),
+    "node's kernel": (lambda p: with_group(p, 1, nodes=edited(p.groups[1].nodes, 3, kernel=9)), "group 1 refers"),
+    "node's child": (lambda p: with_group(p, 1, nodes=edited(p.groups[1].nodes, 1, child=1)), "group 1 refers"),
+    "node's reason": (lambda p: with_group(p, 1, nodes=edited(p.groups[1].nodes, 3, reason=0)), "rows|refers"),
+    "memset's kernel": (lambda p: with_group(p, 1, nodes=edited(p.groups[1].nodes, 0, kernel=0)), "takes none"),
+    "memset's parameters": (
+        lambda p: with_group(p, 1, nodes=edited(p.groups[1].nodes, 0, parameter_size=8)),
+        "takes none",
+    ),
+    "edge": (lambda p: with_group(p, 1, edges=edited(p.groups[1].edges, 2, end=4)), "an edge refers"),
+    "edges' order": (lambda p: with_group(p, 1, edges=p.groups[1].edges[::-1]), "out of order"),
+    "edge twice": (lambda p: with_group(p, 1, edges=p.groups[1].edges[[0, 0, 1, 2]]), "out of order"),
+    "children": (lambda p: replace(p, children=np.array([2], np.uint32)), "not the child that its parent names"),
+    "tops": (lambda p: with_first(p, "graphs", body=1), "belongs to no graph"),
+    "graph too few": (lambda p: replace(p, graphs=p.graphs[:1]), "belongs to no graph"),
+    "graph's context": (lambda p: with_first(p, "graphs", context=9), "a graph refers"),
+    "references": (lambda p: with_first(p, "graphs", references=(9,)), "a graph refers"),
+    "references' order": (lambda p: with_first(p, "graphs", references=(1, 0)), "not in order"),
+    "reason": (lambda p: with_first(p, "graphs", reason="because"), "no code"),
+    "name": (lambda p: with_first(p, "graphs", key="other"), "same name"),
+    "restorable kernel": (lambda p: with_first(p, "kernels", image=NONE), "called restorable, but node \\d: the image"),
+    "restorable event": (lambda p: replace(p, event_nodes=np.array([NONE], np.uint32)), "unknown event"),
+    "restorable layout": (lambda p: with_first(p, "kernels", parameters=((0, 4),)), "another size"),
+    "restorable device": (lambda p: with_first(p, "graphs", device=3), "no reserved range"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_each_contradiction_is_named(capture: Capture, name: str) -> None:
+    change, words = CHANGES[name]
+    process = change(capture.processes[0])
+    with pytest.raises(UnsoundError, match=words):
+        check_capture(replace(capture, processes=(process,)))
+
+
+def test_two_processes_of_one_role_are_a_contradiction(capture: Capture) -> None:
+    with pytest.raises(UnsoundError, match="same role"):
+        check_capture(replace(capture, processes=capture.processes * 2))
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        File("triton", path, 0o600, 0)
+        for path in ("", "/x", "../x", "a/../x", "a//x", "a/.", "a\\x", "a\0x")
+    ]
+    + [File("..", "x", 0o600, 0), File("a/b", "x", 0o600, 0), File("a", "x", 0o1777, 0), File("a", "x", 0o600, 99)],
+)  # fmt: skip
+def test_files_that_could_escape_are_refused(file: File) -> None:
+    with pytest.raises(UnsoundError):
+        check_capture(Capture((), (b"",), files=(file,)))
+
+
+def test_a_small_group_named_often_is_bounded_before_anything_is_laid_out(capture: Capture) -> None:
+    process = capture.processes[0]
+    nodes = np.repeat(process.groups[1].nodes[:1], 1 << 20)
+    nodes["type"] = 5
+    wide = Group(nodes, process.groups[0].edges[:0])
+    bodies = np.zeros(1 << 5, np.uint32)
+    with pytest.raises(UnsoundError, match="nodes are past the limit"):
+        check_capture(replace(capture, processes=(replace(process, groups=(wide,), bodies=bodies),)))
