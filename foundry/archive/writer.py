@@ -26,7 +26,7 @@ from foundry.model.views import kernel_ids, parameter_sizes
 
 _TEXT_LEVEL = 12
 _TABLE_LEVELS = (3, 9)
-_BLOB_LEVEL = 15
+_BLOB_LEVEL = 12
 _BLOB_JOB = 1 << 21
 _SMALL = 1 << 20
 

@@ -26,7 +26,11 @@ def devices(process: Process, strings: Strings) -> Table:
 
 
 def log(process: Process) -> Table:
-    """Lay out the history of the main arena, up to the last commit if there was one."""
+    """Lay out the history of the main arena up to the last commit, or the last graph if that came later.
+
+    Without a commit all of it counts.
+    """
+    end = max([process.committed, *(graph.step for graph in process.graphs if graph.restorable)])
     main = process.allocations[process.allocations["arena"] == Arena.MAIN]
     freed = main[main["died"] != NONE]
     table = np.zeros(len(main) + len(freed), layout.LOG_ENTRY)
@@ -37,7 +41,7 @@ def log(process: Process) -> Table:
         part["address"], part["device"] = source["address"], source["device"]
     steps = np.concatenate([main["born"], freed["died"]])
     order = np.argsort(steps, kind="stable")
-    return table[order[steps[order] < process.committed]]
+    return table[order[steps[order] < end]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,8 @@ class Supervisor:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self.fault: Exception | None = None
+        """What went wrong in a tick; there were no more of them."""
         self._process = 0
         self._running = False
         self._asked = False
@@ -141,7 +143,11 @@ class Supervisor:
                 if status is not None:
                     return status
                 if tick and pause is not None:
-                    pause = tick(self)
+                    try:
+                        pause = tick(self)
+                    except Exception as error:
+                        # A fault of ours must not end the command.
+                        self.fault, pause = error, None
 
     def _look_at_window(self, pause: float | None) -> float | None:
         """Pass a new window size on. The terminal tells the command's group of it, not this one, so look for it."""

@@ -70,7 +70,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Memory that the hook did not place. `address` is 0 where it is a host pointer."""
+    """Memory that the hook did not place. `address` is 0 where it is a host pointer, or where no graph points to it."""
 
     kind: int
     address: int

@@ -15,7 +15,7 @@ from foundry.findings import (
     Finding,
     Severity,
 )
-from foundry.model import NONE, Arena, Graph, NodeType, Process, Range, RangeKind
+from foundry.model import HOST_RANGES, NONE, Arena, Graph, NodeType, Process, Range, RangeKind
 from foundry.model.pointers import Target, find_pointers
 from foundry.model.tables import Table
 
@@ -31,10 +31,12 @@ _RANGE_NAMES: dict[int, str] = {
 }
 
 
-def audit(process: Process, ranges: Sequence[Range], findings: list[Finding]) -> tuple[Graph, ...]:
-    """Give the process's graphs with their references, and with the reason where a pointer stands against a restore.
+def audit(process: Process, ranges: Sequence[Range], findings: list[Finding]) -> Process:
+    """Give the process with its graphs' references, and the reason where a pointer stands against a restore.
 
-    `ranges` are those of the process with their host addresses. A graph that already has a reason keeps it.
+    `ranges` are those of the process with all their addresses. A graph that already has a reason keeps it. Of the
+    addresses, the process keeps those that graphs point to, if they are not host pointers: the driver chooses them, so
+    that they differ between runs of one program.
     """
     pointers = find_pointers(process, ranges)
     bounds = np.searchsorted(pointers["graph"], np.arange(len(process.graphs) + 1))
@@ -49,7 +51,12 @@ def audit(process: Process, ranges: Sequence[Range], findings: list[Finding]) ->
         if not graph.restorable:
             findings.append(Finding(graph.reason_code, Severity.WARN, f"not restorable: {graph.reason}", where))
         audited.append(graph)
-    return tuple(audited)
+    pointed = set(pointers["target"][pointers["kind"] == Target.RANGE].tolist())
+    kept = tuple(
+        item if index in pointed and item.kind not in HOST_RANGES else replace(item, address=0)
+        for index, item in enumerate(process.ranges)
+    )
+    return replace(process, graphs=tuple(audited), ranges=kept)
 
 
 def graph_name(graph: Graph) -> str:

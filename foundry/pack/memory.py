@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from foundry.model import HOST_RANGES, NONE, Contents, Phase, PhaseKind, Range, RangeKind
+from foundry.model import NONE, Contents, Phase, PhaseKind, Range, RangeKind
 from foundry.model.tables import ALLOCATION, Table, frozen
 from foundry.spool import events
 
@@ -98,13 +98,9 @@ class Memory:
         return frozen(table)
 
     def kept_ranges(self, image_ids: dict[int, int]) -> tuple[Range, ...]:
-        """Give the ranges without host addresses, owners as ids of kept images."""
+        """Give the ranges with their owners as ids of kept images."""
         return tuple(
-            replace(
-                item,
-                address=0 if item.kind in HOST_RANGES else item.address,
-                image=image_ids.get(owner, NONE),
-            )
+            replace(item, image=image_ids.get(owner, NONE))
             for item, owner in zip(self.ranges, self.owners, strict=True)
         )
 

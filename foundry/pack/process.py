@@ -222,7 +222,7 @@ class ProcessPacker:
             counters=self.counters,
         )
         process = replace(process, graphs=self._judged(process))
-        return replace(process, graphs=audit(process, self.memory.ranges, self.findings))
+        return audit(process, self.memory.ranges, self.findings)
 
     def _judged(self, process: Process) -> tuple[Graph, ...]:
         """Give a reason to the graphs whose nodes name what is not there."""

@@ -28,9 +28,11 @@ from foundry.session.product import Product
 from foundry.session.ready import CommitWatch, LogWatch, UrlWatch, Watch
 from foundry.session.status import Status
 from foundry.session.workspace import Workspace
-from foundry.store import key, location
+from foundry.store import catalog, key, location
 
 TICK_SECONDS = 0.1
+FIRST_USE_SECONDS = 5.0
+"""How long after a sign of readiness to wait for a process that uses CUDA."""
 STOP_SECONDS = 30.0
 """How long a command may take to end after it was asked to, before it is killed."""
 
@@ -94,7 +96,9 @@ def run(request: Request, environment: Mapping[str, str], listener: Listener, *,
         with Supervisor(workspace.folder) as supervisor:
             on_line = capture.log_watch.look_at if capture.log_watch else None
             ended = supervisor.run(found, hooked, tick=capture.tick, on_line=on_line)
-        return capture.finish(ended, time.monotonic() - started)
+            if supervisor.fault:
+                listener.warn(f"stopped looking whether it is ready: {supervisor.fault}")
+            return capture.finish(ended, time.monotonic() - started)
 
 
 def _target(
@@ -105,6 +109,7 @@ def _target(
         place = location.find(environment)
         if place.note:
             listener.warn(place.note)
+        catalog.remove_partial(place)
         name = key.command_key(
             found.path,
             request.command,
@@ -115,8 +120,9 @@ def _target(
         ).name
         return place.writable / name, True
     target = request.output.absolute()
-    if target.is_dir():
-        raise ArchiveExistsError(f"`{target}` is a folder", hint="name a file: `-o FILE`")
+    if target.exists() and not target.is_file():
+        what = "a folder" if target.is_dir() else "not a regular file"
+        raise ArchiveExistsError(f"`{target}` is {what}", hint="name a file: `-o FILE`")
     if target.exists() and not request.force:
         raise ArchiveExistsError(f"`{target}` exists", hint="replace it with `--force`, or name another file")
     if not target.parent.is_dir():
@@ -140,10 +146,12 @@ class _Capture:
         self._existed = target.exists()
         self._status = Status(workspace.status)
         self._product: Product | None = None
+        self._told: Product | None = None
         self._problem: FoundryError | None = None
         self._job: threading.Thread | None = None
         self._started = time.monotonic()
         self._stopped_at = 0.0
+        self._ready_at = 0.0
         self._timed_out = False
         self._url_watch = UrlWatch(request.ready_url) if request.ready_url else None
         self.log_watch = LogWatch(request.ready_log) if request.ready_log else None
@@ -162,11 +170,13 @@ class _Capture:
                 return TICK_SECONDS
             self._job.join()
             self._tell_written()
+            if self._problem:
+                self._listener.warn(f"{self._problem}; once more when the command ends")
             return self._stop(supervisor) if self._request.stop_when_ready else None
         if self._url_watch and not self._url_watch.started:
             self._url_watch.start()
         seen = next((what for watch in self._watches if (what := watch.seen())), "")
-        if seen:
+        if seen and self._may_write():
             self._listener.note(f"ready ({seen}), writing the archive")
             self._job = threading.Thread(target=self._write_while_it_runs, name="foundry-pack")
             self._job.start()
@@ -178,6 +188,12 @@ class _Capture:
                 return self._stop(supervisor)
             self._listener.warn(f"not ready after {limit:g} s; the archive is written when the command ends")
         return TICK_SECONDS
+
+    def _may_write(self) -> bool:
+        """Tell whether a process has used CUDA; one that is about to is given a moment, a server without any is not."""
+        self._ready_at = self._ready_at or time.monotonic()
+        late = time.monotonic() - self._ready_at > FIRST_USE_SECONDS
+        return late or product.processes_seen(self._workspace.spool) > 0
 
     def _stop(self, supervisor: Supervisor) -> float:
         self._stopped_at = time.monotonic()
@@ -212,7 +228,6 @@ class _Capture:
             if ended.failed and self._existed and not self._product and not self._request.force:
                 self._target = self._target.with_name(f"{self._target.stem}.incomplete{self._target.suffix}")
                 self._replace = True
-            written_before = self._product
             try:
                 with self._listener.step("writing the archive"):
                     self._write()
@@ -220,8 +235,7 @@ class _Capture:
                 self._problem = error
             except Exception as error:
                 self._problem = _unexpected(error)
-        if self._product is not written_before:
-            self._tell_written()
+        self._tell_written()
         if ended.left_over:
             self._listener.note(
                 f"ended {product.count(ended.left_over, 'process', 'processes')} that the command left behind"
@@ -229,7 +243,8 @@ class _Capture:
         return self._outcome(ended, seconds)
 
     def _tell_written(self) -> None:
-        if self._product:
+        if self._product and self._product is not self._told:
+            self._told = self._product
             self._listener.note(f"wrote {self._product.line()}")
             for line in product.worst_findings(self._product.findings):
                 self._listener.note(f"  {line}")
@@ -244,7 +259,7 @@ class _Capture:
                 hint="give it longer with `--ready-timeout`, or correct `--ready`",
             )
             code = problem.exit_code
-        if problem and code == 0:
+        if problem and (code == 0 or stopped_by_us):
             code = problem.exit_code
         if problem is None and ended.failed and not stopped_by_us:
             kept = f"what it captured is kept in `{self._product.path}`" if self._product else "nothing was captured"

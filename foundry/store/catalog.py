@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +15,8 @@ from foundry.store.location import Location
 
 if TYPE_CHECKING:
     from foundry.archive import Summary
+
+PARTIAL_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,14 @@ def entries(location: Location) -> Iterator[Entry]:
             yield Entry(path, status.st_size, status.st_mtime, archive.summary(path))
         except ArchiveError as error:
             yield Entry(path, status.st_size, status.st_mtime, None, str(error))
+
+
+def remove_partial(location: Location) -> None:
+    """Remove what a writer that was killed left unfinished: nobody writes an archive for that long."""
+    for path in location.writable.glob(".foundry-*.partial"):
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > PARTIAL_SECONDS:
+                path.unlink()
 
 
 def relatives(location: Location, key: CommandKey) -> list[Path]:

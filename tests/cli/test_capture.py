@@ -156,6 +156,12 @@ class TestReady:
         assert result.returncode == 0
         assert "\x1b[32mINFO\x1b[0m up\n" in result.stderr
 
+    def test_ready_without_any_cuda_process_is_a_failure(self, foundry_command: CommandLine) -> None:
+        command = shell("echo up; exec sleep 60")
+        result = foundry_command.run("capture", "--ready-log", "up", "--stop-when-ready", "--", *command)
+        assert result.returncode == 125
+        assert "no hooked CUDA process seen" in result.stderr
+
     def test_a_server_that_is_never_ready_is_stopped(self, foundry_command: CommandLine) -> None:
         result = foundry_command.run(
             "capture", "--ready-log", "never", "--ready-timeout", "0.5", "--stop-when-ready", "--",

@@ -6,11 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import uuid
 from pathlib import Path
 
 import pytest
 from helpers.commandline import CommandLine, processes_with, program, read_until, shell, wait_until
+
+from foundry import archive
 
 TREE = """
 import os, subprocess, sys, time
@@ -162,3 +165,20 @@ def test_a_pipe_that_nobody_reads_ends_the_command(foundry_command: CommandLine)
         timeout=30,
     )
     assert result.stdout == f"y\n{128 + signal.SIGPIPE}\n"
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.05, 0.1, 0.2, 0.4])
+def test_killing_foundry_while_it_writes_leaves_a_whole_archive_or_none(
+    foundry_command: CommandLine, delay: float
+) -> None:
+    target = foundry_command.work / "a.fdry"
+    process = foundry_command.start("capture", "-o", target, "--", *program("--serve", "--graphs", 400))
+    read_until(process.stdout, "serving")
+    process.send_signal(signal.SIGTERM)
+    read_until(process.stdout, "got SIGTERM")
+    time.sleep(delay)
+    process.kill()
+    process.communicate(timeout=30)
+    wait_until(lambda: foundry_command.left_overs() == [])
+    if target.exists():
+        assert len(archive.read(target).processes[0].graphs) == 400

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -154,6 +155,13 @@ def test_the_registry_lists_every_number_and_code() -> None:
         assert f"| {int(kind)} | `{kind.name.lower()}` |" in text
     for node in NodeType:
         assert f"| {int(node)} | `{node.name.lower()}` |" in text
+
+
+def test_the_registry_lists_every_code_of_the_hook() -> None:
+    text = (ROOT / "format_spec" / "registry.md").read_text(encoding="utf-8")
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "foundry" / "native").rglob("*.cpp")]
+    codes = {code for source in sources for code in re.findall(r'\bfinding(?:_once)?\("([a-z-]+)"', source)}
+    assert codes and {code for code in codes if f"`{code}`" not in text} == set()
 
 
 def test_the_spec_gives_the_numbers_of_the_code() -> None:

@@ -14,26 +14,31 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 import decode_job
 
-DIGESTS = {"1": ["a", "b"], "8": ["c", "d"]}
+DIGESTS = {
+    size: [{"tokens": f"{size}-{seed}", "cache": f"{size}-{seed}-cache"} for seed in (1, 2)] for size in ("1", "8")
+}
 
 
 def result(**more: Any) -> dict[str, Any]:
     return {
-        "digests": copy.deepcopy(DIGESTS), "phases": {"graphs": 4.0}, "replay_ms": {"1": 2.0, "8": 3.0},
+        "digests": copy.deepcopy(DIGESTS), "steady": False, "phases": {"graphs": 4.0}, "replay_ms": {"1": 2.0, "8": 3.0},
         "ready_seconds": 9.0, "first_replay_ms": {"1": 5.0, "8": 6.0}, "restored": 2, "reasons": {},
         "totals": {"warm_ups_run": 0, "captures_run": 0, "graphs_blocked_ns": 150_000_000},
-        "report": {"processes": [{"seconds": {"images": 0.05, "graphs": 0.1, "background": 0.2}}]},
+        "report": {"processes": [{"seconds": {"image_check": 0.05, "ready": 0.1, "images": 0.2}}]},
         **more,
     }  # fmt: skip
 
 
 @pytest.fixture
 def figures() -> dict[str, Any]:
+    eager = {"eager_digests": DIGESTS, "eager_digests_again": DIGESTS}
+    steady = {name: result(steady=True, **(eager if name == "plain" else {})) for name in ("plain", "capture", "restore")}
     versus = {size: {"given_ms": 2.0, "captured_ms": 2.0, "ratio": 1.0} for size in DIGESTS}
     return copy.deepcopy(
         {
             "machine": {"gpu": "NVIDIA H200"}, "date": "", "command": "", "archive_bytes": 30_000_000,
-            "plain": result(eager_digests=DIGESTS), "capture": result(), "restores": [result(versus=versus), result()],
+            "plain": result(**eager), "capture": result(), "restores": [result(versus=versus), result()],
+            "steady": steady,
         }
     )  # fmt: skip
 
@@ -41,7 +46,8 @@ def figures() -> dict[str, Any]:
 def test_good_figures_miss_nothing(figures: dict[str, Any], tmp_path: Path) -> None:
     assert decode_job.failures(figures) == []
     short = decode_job.short(figures)
-    assert short["bit_equal"]
+    assert short["tokens_equal"] and short["all_bits_equal_without_cudnn_attention"]
+    assert short["sizes_where_plain_torch_disagrees_with_itself"] == []
     assert short["restore_prepared_seconds"]["median"] == pytest.approx(0.15)
     assert short["graphs"] == 2
     assert decode_job.write(figures, tmp_path).name == "decode-job-nvidia-h200.json"
@@ -50,18 +56,33 @@ def test_good_figures_miss_nothing(figures: dict[str, Any], tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (lambda f: f["restores"][1]["digests"].update({"8": ["c", "x"]}), "restore 1: differs .* at sizes 8"),
+        (lambda f: f["restores"][1]["digests"]["8"][1].update(tokens="x"), "restore 1: differs .* at sizes 8"),
+        (lambda f: f["steady"]["restore"]["digests"]["8"][1].update(cache="x"), "steady restore: differs .* sizes 8"),
+        (lambda f: f["steady"]["restore"].update(restored=1, reasons={"8": "moved"}), "restore 2: 1 of 2 graphs"),
         (lambda f: f["restores"][1]["digests"].pop("8"), "restore 1: differs .* at sizes 8"),
-        (lambda f: f["capture"]["digests"].update({"8": ["c", "x"]}), "capture: a replay differs"),
+        (lambda f: f["capture"]["digests"]["8"][0].update(tokens="x"), "capture: differs .* at sizes 8"),
         (lambda f: f["restores"][0].update(restored=1, reasons={"8": "moved"}), "restore 0: 1 of 2 graphs: .*moved"),
         (lambda f: f["restores"][0]["totals"].update(captures_run=1), "1 warm-ups and captures ran"),
         (lambda f: f.update(archive_bytes=41_000_000), "41.0 MB"),
         (lambda f: f["restores"][0]["versus"]["8"].update(ratio=1.03), "8: 1.030"),
         (lambda f: [r["totals"].update(graphs_blocked_ns=400_000_000) for r in f["restores"]], "0.400 s"),
-        (lambda f: [r["report"]["processes"][0]["seconds"].update(map=0.3) for r in f["restores"]], "0.450 s"),
+        (lambda f: [r["report"]["processes"][0]["seconds"].update(ready=0.4) for r in f["restores"]], "0.450 s"),
     ],
 )
 def test_each_miss_is_named(figures: dict[str, Any], change: Any, text: str) -> None:
     change(figures)
     (found,) = decode_job.failures(figures)
     assert re.search(text, found)
+
+
+def test_last_bits_count_only_where_plain_torch_repeats_them(figures: dict[str, Any]) -> None:
+    figures["restores"][0]["digests"]["8"][1]["cache"] = "x"
+    assert decode_job.failures(figures) == []
+
+
+def test_tokens_are_not_compared_where_plain_torch_disagrees_with_itself(figures: dict[str, Any]) -> None:
+    figures["plain"]["eager_digests_again"] = copy.deepcopy(DIGESTS)
+    figures["plain"]["eager_digests_again"]["8"][0]["tokens"] = "y"
+    figures["restores"][0]["digests"]["8"][0]["tokens"] = "x"
+    assert decode_job.failures(figures) == []
+    assert decode_job.short(figures)["sizes_where_plain_torch_disagrees_with_itself"] == ["8"]

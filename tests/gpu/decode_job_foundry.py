@@ -1,6 +1,6 @@
 """The reference decode job, adapted by calls to `foundry.torch` only. Run it plainly, under capture, or under restore.
 
-    python decode_job_foundry.py --out result.json [--eager] [--versus] [--sizes 1,8,64] [--layers 28]
+    python decode_job_foundry.py --out result.json [--eager] [--steady] [--versus] [--sizes 1,8,64] [--layers 28]
 
 The result holds, for each batch size, digests of what a replay does to fresh ids, positions and cache contents, replay
 times, phases, and the hook's totals. The file is rewritten after each step, so that a run cut short leaves what it has.
@@ -84,24 +84,23 @@ def freshen(model: Any, ids: Any, position: Any, seed: int) -> None:
         cache.normal_(0, 0.5, generator=generator)
 
 
-def digest(model: Any, outputs: Any, position: Any, streams: int) -> str:
-    """Digest the tokens, the rows that the step wrote, and a sum over the whole cache."""
+def digest(model: Any, outputs: Any, position: Any, streams: int) -> dict[str, str]:
+    """Digest the tokens; and apart from them the rows that the step wrote, and a sum over the whole cache."""
     import torch
 
     where = int(position.item())
-    total = hashlib.sha256(outputs.cpu().numpy().tobytes())
-    sums = []
+    written, sums = hashlib.sha256(), []
     for cache in (*model.keys, *model.values):
         rows = cache[:streams, :, where, :].contiguous().view(torch.int16)
-        total.update(rows.cpu().numpy().tobytes())
+        written.update(rows.cpu().numpy().tobytes())
         sums.append(int(cache.view(torch.int16).sum(dtype=torch.int64).item()))
-    total.update(repr(sums).encode())
-    return total.hexdigest()
+    written.update(repr(sums).encode())
+    return {"tokens": hashlib.sha256(outputs.cpu().numpy().tobytes()).hexdigest(), "cache": written.hexdigest()}
 
 
-def digests(model: Any, ids: Any, position: Any, sizes: list[int], run: Any) -> dict[str, list[str]]:
+def digests(model: Any, ids: Any, position: Any, sizes: list[int], run: Any) -> dict[str, list[dict[str, str]]]:
     """Digest a step of each size for each fresh seed. `run(size)` gives the tokens."""
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[dict[str, str]]] = {}
     for streams in sizes:
         found[str(streams)] = []
         for seed in FRESH_SEEDS:
@@ -155,7 +154,12 @@ def main() -> int:
     parser.add_argument("--layers", type=int, default=28)
     parser.add_argument("--sizes", help="comma-separated; all 35 if left out")
     parser.add_argument("--replays", type=int, default=25)
-    parser.add_argument("--eager", action="store_true", help="digest eager steps too")
+    parser.add_argument("--eager", action="store_true", help="digest eager steps too, twice")
+    parser.add_argument(
+        "--steady",
+        action="store_true",
+        help="without cuDNN's attention, whose results differ from call to call on the same inputs",
+    )
     parser.add_argument("--versus", action="store_true", help="capture each size by torch alone too, and compare times")
     arguments = parser.parse_args()
     result = Result(arguments.out)
@@ -169,12 +173,14 @@ def main() -> int:
     torch.cuda.init()
     torch.cuda.synchronize()
     result.phase("context")
+    if arguments.steady:
+        torch.backends.cuda.enable_cudnn_sdp(False)
     job = load(arguments.job)
     sizes = [int(size) for size in arguments.sizes.split(",")] if arguments.sizes else list(job.BATCH_SIZES)
     hook = capi.load()
     result.values |= {
         "mode": hook.mode().name, "torch": torch.__version__, "gpu": torch.cuda.get_device_name(), "sizes": sizes,
-        "layers": arguments.layers, "replays": arguments.replays,
+        "layers": arguments.layers, "replays": arguments.replays, "steady": arguments.steady,
     }  # fmt: skip
     with torch.device("cuda"), torch.no_grad():
         model, ids, position = make_inputs(job, arguments.layers)
@@ -209,9 +215,10 @@ def main() -> int:
         result.values["digests"] = digests(model, ids, position, sizes, replayed)
         result.phase("digests")
         if arguments.eager:
-            result.values["eager_digests"] = digests(
-                model, ids, position, sizes, lambda streams: model(ids[:streams], position)
-            )
+            for name in ("eager_digests", "eager_digests_again"):
+                result.values[name] = digests(
+                    model, ids, position, sizes, lambda streams: model(ids[:streams], position)
+                )
             result.phase("eager digests")
         result.values["replay_ms"] = {
             str(streams): replay_times([graph], arguments.replays)[0] for streams, graph in held.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import shutil
 import subprocess
@@ -41,6 +42,7 @@ def checker() -> Path | None:
     if compiler is None or not all((NATIVE / "hook" / name).is_file() for name in SOURCES):
         return None
     folder = Path(tempfile.mkdtemp(prefix="foundry-check-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     (folder / "main.cpp").write_text(PROGRAM)
     program = folder / "check"
     command = [compiler, "-std=c++20", "-O1", f"-I{NATIVE}", str(folder / "main.cpp")]

@@ -107,10 +107,12 @@ def outcome(session: Path, code: int, output: str, errors: str) -> Outcome:
 
 def hooked(session: Path, mode: str | None) -> dict[str, str]:
     """Environment of a program on the simulator. mode None = without the hook, "" = with it, but without a mode."""
-    kept = ("PATH", "HOME", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS")
+    kept = ("PATH", "HOME", "UBSAN_OPTIONS", "LSAN_OPTIONS")
     environment = {name: os.environ[name] for name in kept if name in os.environ}
     environment["LD_LIBRARY_PATH"] = str(native.simulator_directory())
     environment["FOUNDRY_SIM_SEED"] = "7"
+    # A sanitizer must not turn the program's own crash into an exit code.
+    environment["ASAN_OPTIONS"] = ":".join(filter(None, (os.environ.get("ASAN_OPTIONS"), "handle_segv=0:handle_abort=0")))
     if mode is None:
         return environment
     runtime = os.environ.get("FOUNDRY_TEST_PRELOAD", "")

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <atomic>
+#include <initializer_list>
 
 #include "doors.h"
 #include "../table/real_dlsym.h"

@@ -47,12 +47,12 @@ void restore_free(const Block &block) {
 }
 
 bool restore_library_handover(const uint8_t key[32], CUlibrary *library) {
-    Session *session = Session::current();
+    Session *session = Session::get();
     return session && session->handover(key, FOUNDRY_API_LIBRARY, nullptr, reinterpret_cast<void **>(library));
 }
 
 bool restore_module_handover(const uint8_t key[32], CUcontext context, CUmodule *module) {
-    Session *session = Session::current();
+    Session *session = Session::get();
     return session && session->handover(key, FOUNDRY_API_MODULE, context, reinterpret_cast<void **>(module));
 }
 

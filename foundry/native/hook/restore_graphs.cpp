@@ -26,14 +26,15 @@ Reason Session::wait(uint32_t index) {
         std::lock_guard<std::mutex> lock(mutex);
         if (!entry.restorable) return image->string(entry.reason);
         if (state.work == Work::failed) return state.reason;
-        if (!context_of(entry.device, entry.context)) return context_missing(entry);
     }
+    Borrowed borrowed_context(*this, entry.device, entry.context);
+    if (!borrowed_context.context()) return context_missing(entry);
     Reason missing = check_references(index);
     if (!missing.empty()) return missing;
     {
         std::unique_lock<std::mutex> lock(mutex);
         if (!claim(lock, changed, state.work)) return state.reason;
-        state.context = context_of(entry.device, entry.context);
+        state.context = borrowed_context.context();
     }
     return build(index);
 }
@@ -44,14 +45,15 @@ bool Session::build_if_possible(uint32_t index) {
     {
         std::lock_guard<std::mutex> lock(mutex);
         if (state.work != Work::idle) return true;
-        if (!context_of(entry.device, entry.context)) return true;
     }
+    Borrowed borrowed_context(*this, entry.device, entry.context);
+    if (!borrowed_context.context()) return true;
     if (groups[entry.group].touches_memory && !check_references(index).empty()) return false;
     {
         std::lock_guard<std::mutex> lock(mutex);
         if (state.work != Work::idle) return true;
         state.work = Work::busy;
-        state.context = context_of(entry.device, entry.context);
+        state.context = borrowed_context.context();
     }
     build(index);
     return true;
@@ -66,7 +68,7 @@ Reason Session::build(uint32_t index) {
     Reason reason;
     {
         Entered entered(state.context);
-        reason = state.context ? driver_result("cuCtxPushCurrent", entered.result()) : context_missing(entry);
+        reason = driver_result("cuCtxPushCurrent", entered.result());
         if (reason.empty()) reason = ensure_memory(entry.device, state.context);
         for (size_t at = 0; at < group.kernels.size() && reason.empty(); at++)
             reason = ensure_kernel(group.kernels[at]);
@@ -185,15 +187,7 @@ void Session::context_gone(CUcontext context) {
             if (state.primary == context) state.primary = nullptr;
             std::replace(state.created.begin(), state.created.end(), context, CUcontext{nullptr});
         }
-        changed.wait(lock, [&] {
-            auto busy = [](const auto &state) { return state.work == Work::busy; };
-            return std::none_of(graphs.begin(), graphs.end(), busy) &&
-                   std::none_of(kernels.begin(), kernels.end(), busy) &&
-                   std::none_of(devices.begin(), devices.end(),
-                                [](const DeviceState &state) { return state.memory == Work::busy; }) &&
-                   std::none_of(images.begin(), images.end(),
-                                [&](const ImageState &state) { return busy(state) && !state.program_loads; });
-        });
+        changed.wait(lock, [&] { return !borrowed; });
         for (GraphState &state : graphs) {
             if (state.context != context || state.work != Work::ready) continue;
             state.work = Work::failed;

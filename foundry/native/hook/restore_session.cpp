@@ -1,6 +1,7 @@
 #include "restore_session.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <time.h>
 
 #include <algorithm>
@@ -18,11 +19,31 @@ namespace {
 
 std::atomic<Session *> active{nullptr};
 std::atomic<bool> tried{false};
-std::mutex opening;
+
+// Without constructors and destructors, unlike their C++ forms.
+pthread_mutex_t opening_mutex = PTHREAD_MUTEX_INITIALIZER;
+pthread_cond_t opening_changed = PTHREAD_COND_INITIALIZER;
+bool opening = false;
+
+// The first caller opens, the others wait until it is known how that went.
+bool claim_opening() {
+    pthread_mutex_lock(&opening_mutex);
+    while (opening && !tried.load(std::memory_order_acquire)) pthread_cond_wait(&opening_changed, &opening_mutex);
+    const bool mine = !opening;
+    opening = true;
+    pthread_mutex_unlock(&opening_mutex);
+    return mine;
+}
+
+void end_opening(Session *session) {
+    active.store(session, std::memory_order_release);
+    pthread_mutex_lock(&opening_mutex);
+    tried.store(true, std::memory_order_release);
+    pthread_cond_broadcast(&opening_changed);
+    pthread_mutex_unlock(&opening_mutex);
+}
 
 Session *open_session() {
-    std::lock_guard<std::mutex> lock(opening);
-    if (tried.load(std::memory_order_acquire)) return active.load(std::memory_order_acquire);
     const char *folder = getenv("FOUNDRY_IMAGE");
     Session *session = nullptr;
     if (!folder || !*folder) {
@@ -41,8 +62,6 @@ Session *open_session() {
             session = nullptr;
         }
     }
-    active.store(session, std::memory_order_release);
-    tried.store(true, std::memory_order_release);
     return session;
 }
 
@@ -56,8 +75,8 @@ Session *Session::current() {
 Session *Session::get() {
     if (tried.load(std::memory_order_acquire)) return current();
     if (mode() != FOUNDRY_MODE_RESTORE || !armed()) return nullptr;
-    Session *session = open_session();
-    return session && armed() ? session : nullptr;
+    if (claim_opening()) end_opening(open_session());
+    return current();
 }
 
 Session *Session::any() {
@@ -201,6 +220,15 @@ DeviceState *Session::device(uint32_t ordinal) {
     return nullptr;
 }
 
+CUcontext Session::any_context(uint32_t ordinal) {
+    DeviceState *state = device(ordinal);
+    if (!state || state->range != Work::ready) return nullptr;
+    if (state->primary) return state->primary;
+    for (CUcontext context : state->created)
+        if (context) return context;
+    return nullptr;
+}
+
 CUcontext Session::context_of(uint32_t ordinal, uint32_t created_ordinal) {
     DeviceState *state = device(ordinal);
     if (!state || state->range != Work::ready) return nullptr;
@@ -235,6 +263,23 @@ bool Session::reserve(DeviceState &state) {
     state.range = good ? Work::ready : Work::failed;
     changed.notify_all();
     return good;
+}
+
+Borrowed::Borrowed(Session &session, uint32_t device, uint32_t created_ordinal) : session_(session) {
+    std::lock_guard<std::mutex> lock(session.mutex);
+    context_ = session.context_of(device, created_ordinal);
+    session.borrowed++;
+}
+
+Borrowed::Borrowed(Session &session, uint32_t device) : session_(session) {
+    std::lock_guard<std::mutex> lock(session.mutex);
+    context_ = session.any_context(device);
+    session.borrowed++;
+}
+
+Borrowed::~Borrowed() {
+    std::lock_guard<std::mutex> lock(session_.mutex);
+    if (!--session_.borrowed) session_.changed.notify_all();
 }
 
 bool claim(std::unique_lock<std::mutex> &lock, std::condition_variable &changed, Work &work) {

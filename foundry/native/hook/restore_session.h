@@ -114,7 +114,9 @@ class Session {
     Reason gate();
     bool reserve(DeviceState &device); // false: the range stands elsewhere, and the hook is disarmed
     DeviceState *device(uint32_t ordinal);
-    CUcontext context_of(uint32_t device, uint32_t created_ordinal); // with the lock held
+    // With the lock held; null if there is none, or no range for it. FOUNDRY_NONE = the primary one.
+    CUcontext context_of(uint32_t device, uint32_t created_ordinal);
+    CUcontext any_context(uint32_t device);
 
     // restore_memory.cpp
     void claim_ranges(DeviceState &device);
@@ -167,6 +169,7 @@ class Session {
     std::map<std::string_view, uint32_t> loads;                   // of a key, by the program, so far
     std::unordered_map<void *, uint32_t> image_handles;
     std::vector<std::pair<CUdeviceptr, CUdeviceptr>> unclaimed; // ranges that could not be had
+    uint32_t borrowed = 0;              // contexts in the engine's hands
     std::atomic<uint32_t> postponed{0};                         // graphs that wait for an allocation of the program's
     Times times;
 
@@ -177,7 +180,6 @@ class Session {
     Reason load_kernel(uint32_t index, KernelState &loaded);
     Reason make_exec(uint32_t graph, CUgraphExec &exec);
     uint64_t background_so_far() const; // with the lock held
-    CUcontext any_context(uint32_t device); // with the lock held
     void memory_pass();
     void image_pass(bool in_graphs);
     void kernel_pass(bool in_graphs);
@@ -208,6 +210,23 @@ template <typename Function, typename... Arguments> CUresult drive(Function func
 }
 
 uint64_t nanoseconds_now();
+
+// A context of the program's in the engine's hands: while one lives, the context's destruction waits.
+class Borrowed {
+  public:
+    // The context of a graph or image; FOUNDRY_NONE = the primary one.
+    Borrowed(Session &session, uint32_t device, uint32_t created_ordinal);
+    // Any context of the device.
+    Borrowed(Session &session, uint32_t device);
+    ~Borrowed();
+    Borrowed(const Borrowed &) = delete;
+    Borrowed &operator=(const Borrowed &) = delete;
+    CUcontext context() const { return context_; } // null: there is none
+
+  private:
+    Session &session_;
+    CUcontext context_;
+};
 
 // Adds the time it lives to a total.
 class Stopwatch {

@@ -92,38 +92,28 @@ uint64_t Session::background_so_far() const {
     return times.background + (workers_busy_ ? nanoseconds_now() - busy_since_ : 0);
 }
 
-CUcontext Session::any_context(uint32_t ordinal) {
-    DeviceState *state = device(ordinal);
-    if (!state || state->range != Work::ready) return nullptr;
-    if (state->primary) return state->primary;
-    for (CUcontext context : state->created)
-        if (context) return context;
-    return nullptr;
-}
-
 void Session::memory_pass() {
     for (const DeviceState &state : devices) {
         if (stopping()) return;
-        CUcontext context;
         {
             std::lock_guard<std::mutex> lock(mutex);
-            context = state.memory == Work::idle ? any_context(state.ordinal) : nullptr;
+            if (state.memory != Work::idle) continue;
         }
-        if (context) ensure_memory(state.ordinal, context);
+        Borrowed borrowed_context(*this, state.ordinal);
+        if (borrowed_context.context()) ensure_memory(state.ordinal, borrowed_context.context());
     }
 }
 
 void Session::image_pass(bool in_graphs) {
     for (uint32_t at : image_order) {
         if (stopping()) return;
-        CUcontext context;
         {
             std::lock_guard<std::mutex> lock(mutex);
             if (images[at].in_graphs != in_graphs || images[at].work != Work::idle) continue;
-            context = context_of(image->images()[at].device, images[at].context_ordinal);
         }
-        if (!context) continue;
-        Entered entered(context);
+        Borrowed borrowed_context(*this, image->images()[at].device, images[at].context_ordinal);
+        if (!borrowed_context.context()) continue;
+        Entered entered(borrowed_context.context());
         if (!entered.result()) ensure_image(at);
     }
 }
@@ -132,14 +122,13 @@ void Session::kernel_pass(bool in_graphs) {
     for (uint32_t kernel : kernel_order) {
         if (stopping()) return;
         const uint32_t of = image->kernels()[kernel].image;
-        CUcontext context;
         {
             std::lock_guard<std::mutex> lock(mutex);
             if (images[of].in_graphs != in_graphs || kernels[kernel].work != Work::idle) continue;
-            context = context_of(image->kernels()[kernel].device, images[of].context_ordinal);
         }
-        if (!context) continue;
-        Entered entered(context);
+        Borrowed borrowed_context(*this, image->kernels()[kernel].device, images[of].context_ordinal);
+        if (!borrowed_context.context()) continue;
+        Entered entered(borrowed_context.context());
         if (!entered.result()) ensure_kernel(kernel);
     }
 }

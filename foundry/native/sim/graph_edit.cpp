@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
 namespace sim {
 namespace {
@@ -33,13 +34,13 @@ CUresult add_edges(CUgraph handle, const CUgraphNode *from, const CUgraphNode *t
     if (count && (!from || !to)) return CUDA_ERROR_INVALID_VALUE;
     // As the real driver does: the first edge's data is taken for all edges of the call.
     CUgraphEdgeData shared = data && count ? data[0] : CUgraphEdgeData{};
+    std::set<std::pair<Node *, Node *>> pairs;
     for (std::size_t index = 0; index < count; ++index) {
         Node *first = nullptr, *second = nullptr;
         SIM_TRY(both_ends(*graph, from, to, index, &first, &second));
         SIM_TRY(check_edge(*first, *second, shared));
         if (linked(*first, *second)) return CUDA_ERROR_INVALID_VALUE;
-        for (std::size_t earlier = 0; earlier < index; ++earlier)
-            if (from[earlier] == from[index] && to[earlier] == to[index]) return CUDA_ERROR_INVALID_VALUE;
+        if (!pairs.emplace(first, second).second) return CUDA_ERROR_INVALID_VALUE;
     }
     for (std::size_t index = 0; index < count; ++index)
         link(*graph_registry().nodes.find(from[index]), *graph_registry().nodes.find(to[index]), shared);

@@ -111,6 +111,23 @@ def test_the_log_is_the_main_arena_up_to_the_commit(built: ImageFile) -> None:
     ]
 
 
+def test_the_log_reaches_to_the_last_graph_or_to_the_end(tmp_path: Path) -> None:
+    for name, commits, graph_follows, entries in (("a", True, True, 2), ("b", True, False, 1), ("c", False, False, 3)):
+        spool = SpoolWriter(tmp_path / name)
+        spool.driver()
+        spool.device()
+        spool.allocation(BASE, 64)
+        if commits:
+            spool.commit()
+        spool.allocation(BASE + 512, 64)
+        if graph_follows:
+            spool.graph(0x90, body([memset_node(BASE)]))
+        spool.free(BASE)
+        capture, _ = pack(spool.write())
+        image.build(capture, "python-0", tmp_path / "x.image", IDENTITY)
+        assert len(ImageFile(tmp_path / "x.image").log) == entries
+
+
 def test_references_name_what_stood_when_the_graph_was_made(built: ImageFile) -> None:
     row = built.graph("set", "key")
     part = built.references[row["first_reference"] : row["first_reference"] + row["reference_count"]]

@@ -177,9 +177,11 @@ def test_no_host_pointer_survives(tmp_path: Path) -> None:
     spool = start(tmp_path / "s")
     spool.range(1, 0x7F1122330000, 64)
     spool.range(3, 0x7F4455660000, 64)
-    spool.graph(0x90, body([copy_node(copy_bytes(0x7FAABBCCDD00, BASE, 64, 1, 2, 0x7FAABBCCDD00))]))
+    spool.range(3, 0x7F4455770000, 64)
+    copy = copy_node(copy_bytes(0x7FAABBCCDD00, BASE, 64, 1, 2, 0x7FAABBCCDD00))
+    spool.graph(0x90, body([copy, scale(0x7F4455660000), scale(0x7F1122330000)]))
     process, _ = packed(spool)
-    assert [item.address for item in process.ranges] == [0, 0x7F4455660000]
+    assert [item.address for item in process.ranges] == [0, 0x7F4455660000, 0]
     assert b"\xdd\xcc\xbb\xaa\x7f" not in process.copies.tobytes()
 
 
@@ -496,7 +498,7 @@ def remade(capture_folder: Path, seed: int) -> Capture:
     spool.image(handles[1], IMAGE, bytes(32), context=handles[0])
     spool.kernel(handles[2], handles[1], "scale", [(0, 8), (8, 4)])
     spool.event(handles[3], 2)
-    spool.range(7, 0x500000, 64, handles[1], "table")
+    spool.range(7, handles[5], 64, handles[1], "table")
     spool.graph(handles[4], body([scale(BASE, handles[2]), event_node(handles[3])]), context=handles[0])
     spool.launched(handles[4])
     spool.end()

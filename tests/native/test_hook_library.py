@@ -1,0 +1,82 @@
+"""The hook as a file: what it exports, what it needs, what it does at load."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from native.restore_build import NATIVE
+
+from foundry import native
+
+SANITIZED = b"__asan_init" in native.hook_library().read_bytes() if native.hook_library().exists() else False
+OLDEST_GLIBC = (2, 31)
+NEEDED = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0"}
+
+
+def output(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.fixture(scope="session")
+def library() -> Path:
+    return native.hook_library()
+
+
+def listed_functions() -> set[str]:
+    text = (NATIVE / "table" / "driver_functions.def").read_text()
+    rows = re.findall(r"^FN\(\w+, (\w+),", text, re.MULTILINE)
+    twins = re.findall(r"^FN_STREAM\(\w+, (\w+), (\w+),", text, re.MULTILINE)
+    return {*rows, *(name for name, _ in twins), *(f"{name}_{suffix}" for name, suffix in twins)}
+
+
+def test_it_exports_the_list_and_nothing_else(library: Path) -> None:
+    exported = {line.split()[-1] for line in output("nm", "-D", "--defined-only", str(library)).splitlines()}
+    driver = {name for name in exported if re.match("cu[A-Z]", name)}
+    assert driver == listed_functions()
+    others = exported - driver
+    assert "dlsym" in others
+    assert all(name.startswith("foundry_") for name in others - {"dlsym"})
+
+
+@pytest.mark.skipif(SANITIZED, reason="a sanitized library needs its runtime")
+def test_it_needs_the_c_library_only(library: Path) -> None:
+    needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", output("readelf", "-dW", str(library))))
+    assert needed <= NEEDED
+
+
+@pytest.mark.skipif(SANITIZED, reason="a sanitized library needs its runtime")
+def test_it_loads_from_an_old_c_library(library: Path) -> None:
+    versions = {
+        tuple(map(int, found.split("."))) for found in re.findall(r"GLIBC_([\d.]+)", output("readelf", "-VW", str(library)))
+    }
+    assert max(versions) <= OLDEST_GLIBC
+
+
+@pytest.mark.skipif(SANITIZED, reason="a sanitized library needs its runtime")
+def test_it_does_nothing_at_load(library: Path) -> None:
+    # One entry is the compiler's own (frame_dummy), in every shared library.
+    dynamic = output("readelf", "-dW", str(library))
+    (size,) = re.findall(r"\(INIT_ARRAYSZ\)\s+(\d+)", dynamic) or ["0"]
+    assert int(size) <= 8
+    assert not re.search(r"_GLOBAL__sub_I|__static_initialization", output("nm", "-C", str(library)))
+
+
+def test_its_own_addresses_are_never_taken_from_another_library(library: Path) -> None:
+    # A function pointer of the table that the loader looks up by name could become the driver's, or another hook's.
+    names = listed_functions()
+    looked_up = re.findall(r"R_\w+_(?:GLOB_DAT|JUMP_SLOT?|64|ABS64)\s+\w+\s+(\w+)", output("readelf", "-rW", str(library)))
+    assert not names & set(looked_up)
+    assert "dlsym" not in looked_up
+
+
+def test_dlsym_ends_in_a_jump(library: Path) -> None:
+    code = output("objdump", "-d", "--no-show-raw-insn", "--disassemble=dlsym", str(library))
+    assert re.search(r"\bjmp\s+\*|\bbr\s+x\d+", code), code
+    assert not re.search(r"call\s+\*|\bblr\s+x\d+", code), code
+
+
+def test_thread_data_needs_no_help_of_the_loader(library: Path) -> None:
+    assert "__tls_get_addr" not in output("nm", "-D", str(library)) or SANITIZED
