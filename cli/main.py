@@ -7,6 +7,7 @@ import signal
 import sys
 from typing import Any, NoReturn
 
+from foundry import env
 from foundry.errors import FoundryError
 
 RUNNERS = ("capture", "restore")
@@ -53,7 +54,7 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if hasattr(error, "format_message") and hasattr(error, "exit_code"):
             return _usage(error, ours, command)
-        if os.environ.get("FOUNDRY_TRACEBACK"):
+        if os.environ.get(env.TRACEBACK):
             raise
         report(
             f"{type(error).__name__}: {error}",

@@ -20,6 +20,9 @@ SIMULATOR_MASK = "FOUNDRY_SIM_MASK"
 LIBRARY_DIRECTORY = "FOUNDRY_LIBRARY_DIR"
 """Where the native libraries are, for a development build; else beside the package."""
 
+TRACEBACK = "FOUNDRY_TRACEBACK"
+"""Set to have a fault of foundry itself shown with its place in the source."""
+
 OF_A_SESSION = (MODE, SPOOL, IMAGE, QUIET, STATUS)
 """What a hooked process is told; never passed on to a command that runs without the hook."""
 

@@ -70,12 +70,18 @@ def require_usable(archive: Archive, models: Sequence[str], *, simulated: bool) 
             hint="leave out `--sim`, or capture with `--sim`",
         )
     captured = sorted({device.name for process in archive.processes for device in process.devices})
-    if captured and models and not set(captured) & set(models):
+    if captured and models and not any(_maybe_same(one, other) for one in captured for other in models):
         raise MismatchError(
             f"the archive was captured on {_quoted(captured)}, and this machine has {_quoted(sorted(set(models)))}",
             code=GPU_MODEL,
             hint="capture on this GPU model: `foundry capture -- CMD`",
         )
+
+
+def _maybe_same(captured: str, model: str) -> bool:
+    """Tell whether two names may be of one model: a MIG slice's begins like its GPU's. The hook compares exactly."""
+    one, other = captured.casefold(), model.casefold()
+    return one.startswith(other) or other.startswith(one)
 
 
 def _quoted(names: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ class Terminal:
         except OSError:
             return
         # Without this a process in the background is stopped when it hands over the terminal, or writes to it.
-        signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+        self._previous = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
         self._file = file
 
     @property
@@ -57,6 +57,7 @@ class Terminal:
         if self._file is not None:
             os.close(self._file)
             self._file = None
+            signal.signal(signal.SIGTTOU, self._previous)
 
 
 def _alive(group: int) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from foundry import env
 from foundry.compat import gpu, peer
 from foundry.errors import (
     AbandonedError,
@@ -271,7 +272,7 @@ class _Capture:
 
 def _unexpected(error: Exception) -> FoundryError:
     """Make an error of a fault of ours: the command is not to blame, and its status is still passed on."""
-    if os.environ.get("FOUNDRY_TRACEBACK"):
+    if os.environ.get(env.TRACEBACK):
         raise error
     return FoundryError(
         f"cannot write the archive: {type(error).__name__}: {error}",

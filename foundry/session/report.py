@@ -25,6 +25,7 @@ def of_restore(plan: Plan, spool: Path, status: Status) -> dict[str, object]:
         "archive": str(plan.archive) if plan.archive else None,
         "capture_id": summary.capture_id if summary else None,
         "started_without_restore": refused,
+        "code": getattr(plan.refused, "code", None),
         "disarmed": dict(sorted(status.disarmed.items())),
         "graphs_in_archive": summary.graphs if summary else 0,
     }

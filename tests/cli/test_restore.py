@@ -166,6 +166,8 @@ class TestRefusal:
         result = foundry_command.run("restore", "a.fdry", "--", *words)
         assert (result.returncode, result.stdout) == (0, "plain\n")
         assert "captured on the simulator" in result.stderr
+        result = foundry_command.run("restore", "--json", "a.fdry", "--", *words)
+        assert json.loads(result.stderr.splitlines()[-1])["code"] == "mismatch-simulated"
 
     def test_other_arguments_are_told(self, foundry_command: CommandLine, archive_path: Path) -> None:
         result = foundry_command.run("restore", archive_path, "--", *program("--api-key", "secret1"))

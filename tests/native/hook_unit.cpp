@@ -10,7 +10,6 @@
 #include "hook/sha256.h"
 #include "hook/spool.h"
 #include "hook/state.h"
-#include "table/real_dlsym.h"
 #include "table/row.h"
 
 #include <cerrno>
@@ -18,7 +17,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <dlfcn.h>
 #include <map>
 #include <string>
 #include <sys/mman.h>
@@ -37,7 +35,7 @@ uint16_t thread_ordinal() { return 3; }
 void disarm(const char *reason) { disarmed_with = reason; }
 int driver_version() { return 13000; }
 const char *driver_path() { return "nowhere"; }
-DlsymFunction real_dlsym() { return ::dlsym; }
+bool driver_simulated() { return true; }
 } // namespace foundry
 
 #define CHECK(condition)                                                         \

@@ -324,6 +324,11 @@ class TestProcesses:
         assert (done.code, done.said("failed")) == (0, ["0"]), done.errors
         assert len(done.spools()) == 1
 
+    def test_the_loader_and_the_hook_never_wait_for_each_other(self, bench: Bench, tmp_path: Path) -> None:
+        library = bench.library("loader_library")
+        for _ in range(40):
+            assert run(bench, "loader", tmp_path, str(library)).code == 0
+
     def test_a_full_disk_disarms_and_the_program_goes_on(self, bench: Bench, tmp_path: Path) -> None:
         program = bench.program("ending", *link_simulator())
         session = tmp_path / "session"

@@ -74,8 +74,14 @@ Tables tables_of(const dl_phdr_info *info) {
     return tables;
 }
 
+struct Search {
+    uintptr_t self; // where the hook is loaded
+    std::vector<Library> found;
+};
+
+// Runs with the loader's lock held: must not call into the loader.
 int look_at(dl_phdr_info *info, size_t, void *user) {
-    auto *found = static_cast<std::vector<Library> *>(user);
+    auto *search = static_cast<Search *>(user);
     Tables tables = tables_of(info);
     if (!tables.symbols || !tables.names || !info->dlpi_addr) return 0;
     Library library;
@@ -94,11 +100,9 @@ int look_at(dl_phdr_info *info, size_t, void *user) {
     }
     // The driver and the C library may of course call themselves, and the hook them.
     bool own = in_driver(reinterpret_cast<void *>(info->dlpi_addr)) || strstr(info->dlpi_name, "/libc.so") || strstr(info->dlpi_name, "/libdl.so");
-    Dl_info self;
-    if (dladdr(reinterpret_cast<void *>(&bypass_report), &self) && reinterpret_cast<uintptr_t>(self.dli_fbase) == info->dlpi_addr) own = true;
-    if (!library.count || own) return 0;
+    if (!library.count || own || info->dlpi_addr == search->self) return 0;
     library.path = info->dlpi_name;
-    found->push_back(library);
+    search->found.push_back(library);
     return 0;
 }
 
@@ -106,9 +110,12 @@ int look_at(dl_phdr_info *info, size_t, void *user) {
 
 void bypass_report() {
     if (bind_state() != Bind::bound || !spool_is_open()) return;
-    std::vector<Library> libraries;
-    dl_iterate_phdr(look_at, &libraries);
-    for (const Library &library : libraries) {
+    real_dlsym();
+    Dl_info self{};
+    dladdr(reinterpret_cast<void *>(&bypass_report), &self);
+    Search search{reinterpret_cast<uintptr_t>(self.dli_fbase), {}};
+    dl_iterate_phdr(look_at, &search);
+    for (const Library &library : search.found) {
         {
             std::lock_guard<std::mutex> lock(mutex);
             if (!told) told = new std::set<std::string>;

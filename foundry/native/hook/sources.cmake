@@ -66,6 +66,7 @@ target_compile_options(foundry_hook PRIVATE -fno-exceptions -fno-rtti -fno-threa
 target_compile_options(foundry_hook PRIVATE -ftls-model=initial-exec)
 target_link_options(foundry_hook PRIVATE
   -Wl,-Bsymbolic
+  -Wl,-z,now,-z,relro
   "-Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/hook/exports.map")
 set_target_properties(foundry_hook PROPERTIES LINK_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/hook/exports.map")
 if(NOT FOUNDRY_SANITIZE)

@@ -1,6 +1,5 @@
 #include "spool.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -15,7 +14,6 @@
 #include <mutex>
 #include <new>
 
-#include "../table/real_dlsym.h"
 #include "../table/row.h"
 #include "counters.h"
 #include "crc32c.h"
@@ -212,12 +210,7 @@ bool spool_open(const char *folder, int *error) {
         }
     begin.patch_u32(at, count);
     if (!begin.write()) return false;
-
-    // Only the simulator has that name.
-    void *library = dlopen(driver_path(), RTLD_NOW | RTLD_NOLOAD);
-    bool simulated = library && real_dlsym()(library, "foundry_sim_version") != nullptr;
-    if (library) dlclose(library);
-    return Frame(FOUNDRY_EVENT_DRIVER).u32(static_cast<uint32_t>(driver_version())).u32(simulated).str(driver_path()).write();
+    return Frame(FOUNDRY_EVENT_DRIVER).u32(static_cast<uint32_t>(driver_version())).u32(driver_simulated()).str(driver_path()).write();
 }
 
 bool spool_is_open() { return is_open.load(std::memory_order_acquire); }

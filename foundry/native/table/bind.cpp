@@ -5,12 +5,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
+#include <new>
 
 #include "call.h"
 #include "real.h"
 #include "real_dlsym.h"
 #include "row.h"
+#include "simulated_rows.h"
 
 namespace foundry {
 namespace {
@@ -20,20 +21,32 @@ struct Address {
     uint16_t row;
 };
 
-std::mutex bind_mutex;
-std::atomic<Bind> state{Bind::unbound};
-Address addresses[2 * row_count];
-size_t address_count;
-int version;
-char problem[1024];
-char path[512];
-uintptr_t driver_begin, driver_end;
+// What is found out about a driver; never changed once it is published.
+struct Binding {
+    Bind state = Bind::bound;
+    int version = 0;
+    bool simulated = false;
+    uintptr_t begin = 0, end = 0; // of the driver's own mappings
+    char path[512] = "";
+    char problem[1024] = "";
+    size_t address_count = 0;
+    Address addresses[2 * row_count]; // of hooks and driver functions, ascending
 
-// Appends to `problem`; what does not fit is cut.
-void add_problem(const char *text, const char *name, uint32_t since) {
+    void add_problem(const char *text, const Row &row);
+    void find_library(void *library);
+    void find_functions(void *library);
+    void index_addresses();
+};
+
+// Looking functions up takes the loader's lock, and code that the loader runs may call us: so there is no lock of ours around it.
+// Threads that come at once each find the same, and the first to be done is believed.
+std::atomic<const Binding *> current{nullptr};
+
+void Binding::add_problem(const char *text, const Row &row) {
     size_t used = strlen(problem);
     if (used + 1 >= sizeof problem) return;
-    snprintf(problem + used, sizeof problem - used, "%s%s %s (CUDA %u.%u)", used ? ", " : "", text, name, since / 1000, since % 1000 / 10);
+    snprintf(problem + used, sizeof problem - used, "%s%s %s (CUDA %u.%u)", used ? ", " : "", text, row.name, row.since / 1000,
+             row.since % 1000 / 10);
 }
 
 struct Span {
@@ -54,109 +67,112 @@ int find_span(dl_phdr_info *info, size_t, void *user) {
     return 1;
 }
 
+void Binding::find_library(void *library) {
+    struct link_map *map = nullptr;
+    if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || !map) return;
+    snprintf(path, sizeof path, "%s", map->l_name);
+    Span span{map->l_addr, 0, 0};
+    dl_iterate_phdr(find_span, &span);
+    begin = span.begin;
+    end = span.end;
+}
+
+void Binding::find_functions(void *library) {
+    DlsymFunction look_up = real_dlsym();
+    auto *get_version = reinterpret_cast<decltype(&::cuDriverGetVersion)>(look_up(library, "cuDriverGetVersion"));
+    if (get_version) get_version(&version);
+    SimulatedRows simulator(library, version);
+    simulated = simulator.present();
+    for (const Row &row : rows) {
+        void *found = look_up(library, row.name);
+        auto value = reinterpret_cast<uintptr_t>(found);
+        // A dependency of the driver may export the name as well; only the driver's own counts.
+        if (end && (value < begin || value >= end)) found = nullptr;
+        if (found && simulator.lacks(row, found)) found = nullptr;
+        if (!found && row.since <= static_cast<uint32_t>(version)) add_problem("the driver lacks", row);
+        *row.real = found;
+    }
+}
+
+void Binding::index_addresses() {
+    for (const Row &row : rows) {
+        auto index = static_cast<uint16_t>(&row - rows);
+        addresses[address_count++] = {row.hook, index};
+        if (*row.real) addresses[address_count++] = {*row.real, index};
+    }
+    std::sort(addresses, addresses + address_count, [](const Address &a, const Address &b) { return a.address < b.address; });
+    for (size_t index = 1; index < address_count; ++index)
+        if (addresses[index].address == addresses[index - 1].address) {
+            add_problem("one address serves both", rows[addresses[index - 1].row]);
+            add_problem("and", rows[addresses[index].row]);
+        }
+}
+
 void *loaded_driver() {
     for (const char *name : {"libcuda.so.1", "libcuda.so"})
         if (void *library = dlopen(name, RTLD_NOW | RTLD_NOLOAD)) return library;
     return nullptr;
 }
 
-// The simulator exports every function whatever version it plays; what that version has, its own entry-point query knows.
-struct Simulator {
-    decltype(&::cuGetProcAddress) query = nullptr;
-
-    bool lacks(const Row &row, const void *found) const {
-        if (!query) return false;
-        if (row.since > static_cast<uint32_t>(version)) return true;
-        char name[128];
-        snprintf(name, sizeof name, "%s", row.name);
-        size_t length = strlen(name);
-        bool twin = length > 5 && (strcmp(name + length - 5, "_ptsz") == 0 || strcmp(name + length - 5, "_ptds") == 0);
-        if (twin) name[length -= 5] = 0;
-        if (length > 3 && name[length - 3] == '_' && name[length - 2] == 'v') name[length - 3] = 0;
-        void *answer = nullptr;
-        auto flags = twin ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_DEFAULT;
-        return query(name, &answer, static_cast<int>(row.since), flags) != CUDA_SUCCESS || answer != found;
-    }
-};
-
-void fill(void *library) {
-    DlsymFunction look_up = real_dlsym();
-    struct link_map *map = nullptr;
-    if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map) {
-        snprintf(path, sizeof path, "%s", map->l_name);
-        Span span{map->l_addr, 0, 0};
-        dl_iterate_phdr(find_span, &span);
-        driver_begin = span.begin;
-        driver_end = span.end;
-    }
-    auto *get_version = reinterpret_cast<decltype(&::cuDriverGetVersion)>(look_up(library, "cuDriverGetVersion"));
-    if (get_version) get_version(&version);
-    Simulator simulator;
-    if (look_up(library, "foundry_sim_version"))
-        simulator.query = reinterpret_cast<decltype(&::cuGetProcAddress)>(look_up(library, "cuGetProcAddress"));
-
-    for (const Row &row : rows) {
-        void *found = look_up(library, row.name);
-        // A dependency of the driver may export the name as well; only the driver's own counts.
-        if (found && driver_end && !in_driver(found)) found = nullptr;
-        if (found && simulator.lacks(row, found)) found = nullptr;
-        if (!found && row.since <= static_cast<uint32_t>(version)) add_problem("the driver lacks", row.name, row.since);
-        *row.real = found;
-    }
-}
-
-void index_addresses() {
-    size_t count = 0;
-    for (const Row &row : rows) {
-        uint16_t index = static_cast<uint16_t>(&row - rows);
-        addresses[count++] = {row.hook, index};
-        if (*row.real) addresses[count++] = {*row.real, index};
-    }
-    std::sort(addresses, addresses + count, [](const Address &a, const Address &b) { return a.address < b.address; });
-    for (size_t index = 1; index < count; ++index)
-        if (addresses[index].address == addresses[index - 1].address) {
-            const Row &first = rows[addresses[index - 1].row];
-            add_problem("one address serves both", first.name, first.since);
-            add_problem("and", rows[addresses[index].row].name, rows[addresses[index].row].since);
-        }
-    address_count = count;
-}
+const Binding *binding() { return current.load(std::memory_order_acquire); }
 
 }  // namespace
 
-Bind bind_state() { return state.load(std::memory_order_acquire); }
-
-Bind bind_driver(void *library) {
-    Bind now = bind_state();
-    if (now == Bind::bound || now == Bind::refused) return now;
-    void *found = library ? library : loaded_driver();
-    if (!found) return Bind::absent;
-    std::lock_guard<std::mutex> lock(bind_mutex);
-    now = bind_state();
-    if (now == Bind::bound || now == Bind::refused) return now;
-    fill(found);
-    index_addresses();
-    now = problem[0] ? Bind::refused : Bind::bound;
-    state.store(now, std::memory_order_release);
-    return now;
+Bind bind_state() {
+    const Binding *bound = binding();
+    return bound ? bound->state : Bind::unbound;
 }
 
-const char *bind_problem() { return problem; }
-int driver_version() { return version; }
-const char *driver_path() { return path; }
+Bind bind_driver(void *library) {
+    if (const Binding *bound = binding()) return bound->state;
+    if (!library) library = loaded_driver();
+    if (!library) return Bind::absent;
+    auto *made = new Binding;
+    made->find_library(library);
+    made->find_functions(library);
+    made->index_addresses();
+    if (made->problem[0]) made->state = Bind::refused;
+    const Binding *first = nullptr;
+    if (!current.compare_exchange_strong(first, made, std::memory_order_acq_rel)) {
+        delete made;
+        return first->state;
+    }
+    return made->state;
+}
+
+const char *bind_problem() {
+    const Binding *bound = binding();
+    return bound ? bound->problem : "";
+}
+
+int driver_version() {
+    const Binding *bound = binding();
+    return bound ? bound->version : 0;
+}
+
+bool driver_simulated() {
+    const Binding *bound = binding();
+    return bound && bound->simulated;
+}
+
+const char *driver_path() {
+    const Binding *bound = binding();
+    return bound ? bound->path : "";
+}
 
 bool in_driver(const void *address) {
+    const Binding *bound = binding();
     auto value = reinterpret_cast<uintptr_t>(address);
-    return value >= driver_begin && value < driver_end;
+    return bound && value >= bound->begin && value < bound->end;
 }
 
 const Row *row_by_address(const void *address) {
-    Bind now = bind_state();
-    if (now != Bind::bound && now != Bind::refused) return nullptr;
-    auto *found = std::lower_bound(addresses, addresses + address_count, address,
-                                   [](const Address &entry, const void *wanted) { return entry.address < wanted; });
-    if (found == addresses + address_count || found->address != address) return nullptr;
-    return &rows[found->row];
+    const Binding *bound = binding();
+    if (!bound) return nullptr;
+    const Address *end = bound->addresses + bound->address_count;
+    const Address *found = std::lower_bound(bound->addresses, end, address,
+                                            [](const Address &entry, const void *wanted) { return entry.address < wanted; });
+    return found != end && found->address == address ? &rows[found->row] : nullptr;
 }
 
 CUresult driver_missing() { return bind_state() == Bind::unbound ? CUDA_ERROR_NO_DEVICE : CUDA_ERROR_NOT_SUPPORTED; }

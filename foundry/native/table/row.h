@@ -52,6 +52,8 @@ const char *bind_problem();
 
 // cuDriverGetVersion of the bound driver, 0 before.
 int driver_version();
+// True if the bound driver is the simulator.
+bool driver_simulated();
 // The bound driver's file.
 const char *driver_path();
 // True if the address lies in the bound driver's own mapped code.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from helpers.synthetic import Shape, make_spool
+
 from foundry import archive
 from foundry.pack import pack
-from helpers.synthetic import Shape, make_spool
 
 
 def stored(folder: Path, shape: Shape) -> dict[str, int]:

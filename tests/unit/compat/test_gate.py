@@ -35,6 +35,11 @@ def test_an_unknown_machine_is_left_to_the_hook() -> None:
     gate.require_usable(Archive([Process(devices=[])]), ["NVIDIA H200"], simulated=False)
 
 
+def test_a_slice_of_a_gpu_is_left_to_the_hook() -> None:
+    archive = Archive([Process(devices=[Device("NVIDIA H200 MIG 1g.18gb")])])
+    gate.require_usable(archive, ["NVIDIA H200"], simulated=False)
+
+
 def test_another_model_is_refused_with_both_names() -> None:
     with pytest.raises(MismatchError, match="captured on `NVIDIA H200`, and this machine has `NVIDIA H100`") as caught:
         gate.require_usable(Archive(), ["NVIDIA H100", "NVIDIA H100"], simulated=False)
