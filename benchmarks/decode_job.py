@@ -5,8 +5,9 @@
 Runs the reference decode job (28 layers, 35 batch sizes) plainly, under `foundry capture`, and under `foundry restore`
 several times, each in a process of its own, and writes `benchmarks/results/decode-job-<machine class>.json`.
 
-The job's attention comes from cuDNN, whose results differ in the last bits from call to call, in plain torch too. So the
-tokens of the job are compared as it is, and a second, steady job without cuDNN's attention shows equality of all bits.
+The job's attention comes from cuDNN, whose results differ in the last bits from call to call, in plain torch too. So a
+second, steady job without cuDNN's attention shows equality of all bits; of the job as it is, only the share of other
+tokens is compared with plain torch's own.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 JOB = ROOT / "tests" / "gpu" / "decode_job_foundry.py"
 sys.path.insert(0, str(JOB.parent))
 
-from scenarios import FOUNDRY, run, unequal, unsteady  # noqa: E402
+from scenarios import FOUNDRY, run, strange, strangers, unequal  # noqa: E402
 
 READY_LIMIT, ARCHIVE_LIMIT, REPLAY_LIMIT = 0.30, 40e6, 1.02
 PREPARATION = ("image_check", "ready")
@@ -163,11 +164,13 @@ def short(figures: dict[str, Any]) -> dict[str, Any]:
             }
             for size in capture["replay_ms"]
         },
-        "tokens_equal": not any(unequal(result, reference) for _, result, reference in compared(figures)),
-        "all_bits_equal_without_cudnn_attention": not any(
+        "steady_job_bit_equal": not any(
             unequal(result, reference) for _, result, reference in compared(figures) if reference["steady"]
         ),
-        "sizes_where_plain_torch_disagrees_with_itself": unsteady(plain),
+        "share_of_other_tokens": {
+            "plain_against_itself": strangers(plain["eager_digests_again"], plain),
+            "restored": spread([strangers(result["digests"], plain) for result in restores]),
+        },
         "warm_ups_and_captures_run": sum(
             result["totals"]["warm_ups_run"] + result["totals"]["captures_run"] for result in restores
         ),
@@ -179,11 +182,14 @@ def failures(figures: dict[str, Any]) -> list[str]:
     found = []
     figure = short(figures)
     for name, result, reference in compared(figures):
-        wrong = unequal(result, reference)
+        wrong = unequal(result, reference) if reference["steady"] else []
         if wrong:
             found.append(f"{name}: differs from plain eager torch at sizes {', '.join(wrong)}")
-    if unsteady(figures["steady"]["plain"]):
-        found.append(f"plain torch disagrees with itself in the steady job: {unsteady(figures['steady']['plain'])}")
+        elif strange(result, reference):
+            found.append(f"{name}: other tokens than plain eager torch's")
+    steady = figures["steady"]["plain"]
+    if steady["eager_digests"] != steady["eager_digests_again"]:
+        found.append("plain torch disagrees with itself in the steady job")
     for index, result in enumerate([*figures["restores"], figures["steady"]["restore"]]):
         if result["restored"] != figure["graphs"]:
             found.append(f"restore {index}: {result['restored']} of {figure['graphs']} graphs: {result['reasons']}")

@@ -73,15 +73,25 @@ def live_blocks(device: torch.device, pool: tuple[int, int]) -> list[tuple[int, 
 _scratch: dict[int, Any] = {}
 """One pool a device for all that warm-ups need: torch ends the process if a pool is dropped while any is in use."""
 
+_in_scratch: set[int] = set()
+"""Devices whose scratch pool is in use: torch refuses to use a pool twice at a time."""
+
 
 @contextlib.contextmanager
 def scratch(hook: Hook, name: str, device: torch.device) -> Iterator[None]:
     """Keep all memory of the block apart: torch's in a pool of its own, the libraries' in the hook's scratch arena."""
     with capi.scratch(hook, name):
+        if device.index in _in_scratch:
+            yield
+            return
         if device.index not in _scratch:
             _scratch[device.index] = torch.cuda.MemPool()
-        with torch.cuda.use_mem_pool(_scratch[device.index], device=device):
-            yield
+        _in_scratch.add(device.index)
+        try:
+            with torch.cuda.use_mem_pool(_scratch[device.index], device=device):
+                yield
+        finally:
+            _in_scratch.discard(device.index)
 
 
 def scratch_pools() -> int:

@@ -1,6 +1,6 @@
 """The reference decode job, adapted by calls to `foundry.torch` only. Run it plainly, under capture, or under restore.
 
-    python decode_job_foundry.py --out result.json [--eager] [--steady] [--versus] [--sizes 1,8,64] [--layers 28]
+    python decode_job_foundry.py --out result.json [--eager] [--steady] [--versus] [--start-only] [--sizes 1,8,64] [--layers 28]
 
 The result holds, for each batch size, digests of what a replay does to fresh ids, positions and cache contents, replay
 times, phases, and the hook's totals. The file is rewritten after each step, so that a run cut short leaves what it has.
@@ -84,8 +84,8 @@ def freshen(model: Any, ids: Any, position: Any, seed: int) -> None:
         cache.normal_(0, 0.5, generator=generator)
 
 
-def digest(model: Any, outputs: Any, position: Any, streams: int) -> dict[str, str]:
-    """Digest the tokens; and apart from them the rows that the step wrote, and a sum over the whole cache."""
+def digest(model: Any, outputs: Any, position: Any, streams: int) -> dict[str, Any]:
+    """Return the tokens, and a digest of the rows that the step wrote and of a sum over the whole cache."""
     import torch
 
     where = int(position.item())
@@ -95,12 +95,12 @@ def digest(model: Any, outputs: Any, position: Any, streams: int) -> dict[str, s
         written.update(rows.cpu().numpy().tobytes())
         sums.append(int(cache.view(torch.int16).sum(dtype=torch.int64).item()))
     written.update(repr(sums).encode())
-    return {"tokens": hashlib.sha256(outputs.cpu().numpy().tobytes()).hexdigest(), "cache": written.hexdigest()}
+    return {"tokens": outputs.tolist(), "cache": written.hexdigest()}
 
 
-def digests(model: Any, ids: Any, position: Any, sizes: list[int], run: Any) -> dict[str, list[dict[str, str]]]:
+def digests(model: Any, ids: Any, position: Any, sizes: list[int], run: Any) -> dict[str, list[dict[str, Any]]]:
     """Digest a step of each size for each fresh seed. `run(size)` gives the tokens."""
-    found: dict[str, list[dict[str, str]]] = {}
+    found: dict[str, list[dict[str, Any]]] = {}
     for streams in sizes:
         found[str(streams)] = []
         for seed in FRESH_SEEDS:
@@ -133,7 +133,8 @@ def versus(model: Any, ids: Any, position: Any, held: dict[int, Any], replays: i
     """Capture each size by torch alone in this same process, and time both graphs in turns."""
     import torch
 
-    pool, compared = None, {}
+    # The captured graphs are kept: torch's pool ends with the last graph that uses it.
+    pool, compared, kept = None, {}, []
     for streams, graph in held.items():
         model(ids[:streams], position)
         torch.cuda.synchronize()
@@ -141,6 +142,7 @@ def versus(model: Any, ids: Any, position: Any, held: dict[int, Any], replays: i
         with torch.cuda.graph(captured, pool=pool):
             model(ids[:streams], position)
         pool = pool or captured.pool()
+        kept.append(captured)
         one, two = replay_times([graph, captured], replays)
         compared[str(streams)] = {"given_ms": one, "captured_ms": two, "ratio": one / two}
     return compared
@@ -161,6 +163,7 @@ def main() -> int:
         help="without cuDNN's attention, whose results differ from call to call on the same inputs",
     )
     parser.add_argument("--versus", action="store_true", help="capture each size by torch alone too, and compare times")
+    parser.add_argument("--start-only", action="store_true", help="end when the graphs are ready")
     arguments = parser.parse_args()
     result = Result(arguments.out)
 
@@ -198,6 +201,10 @@ def main() -> int:
         result.values["reasons"] = graphs.reasons
         result.values["totals"] = {name: hook.counter(name) for name in TOTALS}
         result.phase("commit")
+        if arguments.start_only:
+            result.values["finished"] = True
+            result.save()
+            return 0
 
         first = {}
         for streams, graph in held.items():

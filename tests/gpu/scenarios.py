@@ -6,6 +6,7 @@ so that `run_all.py` works where that is not installed. What a program printed l
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -78,45 +79,52 @@ def check_nothing_ran(found: dict[str, Any], graphs: int) -> None:
 
 
 def unequal(found: dict[str, Any], plain: dict[str, Any]) -> list[str]:
-    """Return the sizes whose digests are not plain eager torch's.
+    """Return the sizes of a steady job whose tokens or written cache rows are not plain eager torch's, bit for bit."""
+    given, wanted = found["digests"], plain["eager_digests"]
+    return [size for size in wanted if given.get(size) != wanted[size]]
 
-    cuDNN's attention gives other last bits from call to call on the same inputs, in plain torch as well. So tokens are
-    compared unless the job is the steady one, and where plain torch disagrees with itself nothing can be compared.
+
+def strangers(found: dict[str, list[dict[str, Any]]], plain: dict[str, Any]) -> float:
+    """Return the share of tokens that are not plain eager torch's.
+
+    cuDNN's attention gives other last bits from call to call on the same inputs, so in the job as it is plain torch
+    disagrees with itself about some tokens, and no two runs can be compared bit for bit.
     """
-    parts = ("tokens", "cache") if plain["steady"] else ("tokens",)
-    wrong = []
+    total = different = 0
     for size, pair in plain["eager_digests"].items():
-        for index, one in enumerate(pair):
-            again = plain["eager_digests_again"][size][index]
-            given = found["digests"].get(size, [{}, {}])[index]
-            if any(one[part] == again[part] and one[part] != given.get(part) for part in parts):
-                wrong.append(size)
-    return sorted(set(wrong), key=int)
+        for one, other in itertools.zip_longest(pair, found.get(size, []), fillvalue={"tokens": []}):
+            total += len(one["tokens"])
+            different += sum(a != b for a, b in itertools.zip_longest(one["tokens"], other["tokens"]))
+    return different / total
 
 
-def unsteady(plain: dict[str, Any]) -> list[str]:
-    """Return the sizes for which two eager runs of plain torch gave other tokens on the same inputs."""
-    again = plain["eager_digests_again"]
-    tokens = {size: [one["tokens"] for one in pair] for size, pair in plain["eager_digests"].items()}
-    return [size for size, found in tokens.items() if found != [one["tokens"] for one in again[size]]]
+def strange(found: dict[str, Any], plain: dict[str, Any]) -> bool:
+    """Tell whether a run has clearly more other tokens than plain torch has against itself."""
+    own = strangers(plain["eager_digests_again"], plain)
+    return found["digests"].keys() != plain["eager_digests"].keys() or strangers(found["digests"], plain) > (
+        3 * own + 0.005
+    )
 
 
 def check_job(found: dict[str, Any], sizes: int) -> None:
-    """The decode job's digests agree for fresh inputs, four ways."""
+    """The decode job gives plain eager torch's results on fresh inputs: all bits in the steady job."""
     plain = found["plain"]
     for name in ("plain", "capture", "restore"):
         assert found[name]["finished"], name
         assert len(found[name]["digests"]) == sizes
-        assert not unequal(found[name], plain), f"{name} differs from plain eager torch: {unequal(found[name], plain)}"
-    assert len(unsteady(plain)) <= sizes // 10, f"plain torch disagrees with itself: {unsteady(plain)}"
-    assert not (plain["steady"] and unsteady(plain)), unsteady(plain)
+        if plain["steady"]:
+            wrong = unequal(found[name], plain)
+            assert not wrong, f"{name} differs from plain eager torch at sizes {', '.join(wrong)}"
+        assert not strange(found[name], plain), f"{name} has other tokens than plain eager torch"
+    if plain["steady"]:
+        assert plain["eager_digests_again"] == plain["eager_digests"], "plain torch disagrees with itself"
     digests = [one["cache"] for pair in plain["digests"].values() for one in pair]
     assert len(set(digests)) == len(digests), "digests do not depend on the inputs"
     check_nothing_ran(found, sizes)
 
 
 def decode_job_small(folder: Path) -> dict[str, Any]:
-    """Two layers, four sizes, as it is: tokens are compared."""
+    """Two layers, four sizes, as it is."""
     program = [sys.executable, HERE / "decode_job_foundry.py", "--layers", 2, "--sizes", "1,4,64,256", "--replays", 5]
     found = three_ways(folder, program, plain_only=["--eager"])
     check_job(found, 4)
@@ -124,7 +132,7 @@ def decode_job_small(folder: Path) -> dict[str, Any]:
 
 
 def decode_job_steady(folder: Path) -> dict[str, Any]:
-    """All layers and sizes without cuDNN's attention: tokens and every written cache row are compared."""
+    """All layers and sizes without cuDNN's attention: tokens and written cache rows are equal bit for bit."""
     program = [sys.executable, HERE / "decode_job_foundry.py", "--steady", "--replays", 5]
     found = three_ways(folder, program, plain_only=["--eager"])
     check_job(found, 35)

@@ -184,6 +184,8 @@ class Cuda(types.SimpleNamespace):
 
     @contextlib.contextmanager
     def use_mem_pool(self, pool: Any, device: Any = None) -> Iterator[None]:
+        if pool.id in self.torch.pools:
+            raise RuntimeError("beginAllocateToPool: already recording to mempool_id")
         self.torch.pools.append(pool.id)
         try:
             yield

@@ -86,7 +86,9 @@ class Bench:
             )
         return path
 
-    def run(self, program: Path, session: Path, *arguments: str, mode: str | None = "capture", **environment: str) -> Outcome:
+    def run(
+        self, program: Path, session: Path, *arguments: str, mode: str | None = "capture", **environment: str
+    ) -> Outcome:
         session.mkdir(exist_ok=True)
         done = subprocess.run(
             [str(program), *arguments],
@@ -112,7 +114,9 @@ def hooked(session: Path, mode: str | None) -> dict[str, str]:
     environment["LD_LIBRARY_PATH"] = str(native.simulator_directory())
     environment["FOUNDRY_SIM_SEED"] = "7"
     # A sanitizer must not turn the program's own crash into an exit code.
-    environment["ASAN_OPTIONS"] = ":".join(filter(None, (os.environ.get("ASAN_OPTIONS"), "handle_segv=0:handle_abort=0")))
+    environment["ASAN_OPTIONS"] = ":".join(
+        filter(None, (os.environ.get("ASAN_OPTIONS"), "handle_segv=0:handle_abort=0"))
+    )
     if mode is None:
         return environment
     runtime = os.environ.get("FOUNDRY_TEST_PRELOAD", "")

@@ -1,10 +1,13 @@
-// Unit tests of the hook's parts that need no driver; built with the sanitizers and run by test_hook_units.py. argv[1] names the test,
-// argv[2] a scratch folder.
+// Unit tests of the hook's parts that need no driver; built with the sanitizers and run by test_hook_units.py. argv[1]
+// names the test, argv[2] a scratch folder.
 #include "hook/arena.h"
 #include "hook/counters.h"
 #include "hook/crc32c.h"
 #include "hook/exec_table.h"
+#include "hook/fatbin_thin.h"
 #include "hook/image_key.h"
+#include "hook/image_links.h"
+#include "hook/images.h"
 #include "hook/placement.h"
 #include "hook/role.h"
 #include "hook/sha256.h"
@@ -29,21 +32,39 @@ using namespace foundry;
 // What the spool asks of the rest of the hook.
 namespace foundry {
 std::string disarmed_with;
-int mode() { return FOUNDRY_MODE_CAPTURE; }
-const char *role() { return "unit-0"; }
-uint16_t thread_ordinal() { return 3; }
-void disarm(const char *reason) { disarmed_with = reason; }
-int driver_version() { return 13000; }
-const char *driver_path() { return "nowhere"; }
-bool driver_simulated() { return true; }
+int mode() {
+    return FOUNDRY_MODE_CAPTURE;
+}
+const char *role() {
+    return "unit-0";
+}
+uint16_t thread_ordinal() {
+    return 3;
+}
+void disarm(const char *reason) {
+    disarmed_with = reason;
+}
+int driver_version() {
+    return 13000;
+}
+const char *driver_path() {
+    return "nowhere";
+}
+bool driver_simulated() {
+    return true;
+}
+RealDriver real;
+namespace detail {
+std::atomic<int> capture_depth{0};
+} // namespace detail
 } // namespace foundry
 
-#define CHECK(condition)                                                         \
-    do {                                                                         \
-        if (!(condition)) {                                                      \
-            std::printf("line %d: %s\n", __LINE__, #condition);                  \
-            std::exit(1);                                                        \
-        }                                                                        \
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            std::printf("line %d: %s\n", __LINE__, #condition);                                                        \
+            std::exit(1);                                                                                              \
+        }                                                                                                              \
     } while (false)
 
 namespace {
@@ -84,6 +105,27 @@ void test_checksums() {
         portable.finish(slow);
         CHECK(std::memcmp(fast, slow, 32) == 0);
     }
+}
+
+template <typename Value> void put(std::vector<uint8_t> &bytes, size_t at, Value value) {
+    std::memcpy(bytes.data() + at, &value, sizeof value);
+}
+
+// A container with one entry a device.
+std::vector<uint8_t> make_fatbin(std::vector<uint32_t> devices, uint16_t kind = 2) {
+    std::vector<uint8_t> fatbin(16 + devices.size() * 96, 0);
+    put(fatbin, 0, uint32_t{0xba55ed50});
+    put(fatbin, 6, uint16_t{16});
+    put(fatbin, 8, uint64_t{96} * devices.size());
+    for (size_t index = 0; index < devices.size(); ++index) {
+        size_t at = 16 + index * 96;
+        put(fatbin, at, kind);
+        put(fatbin, at + 4, uint32_t{64});
+        put(fatbin, at + 8, uint64_t{32});
+        put(fatbin, at + 28, devices[index]);
+        std::memset(fatbin.data() + at + 64, static_cast<int>(devices[index]), 32);
+    }
+    return fatbin;
 }
 
 struct Held {
@@ -189,7 +231,8 @@ void test_images() {
     CHECK(image_bytes(reinterpret_cast<void *>(16)).size == 0);
     CHECK(image_bytes(reinterpret_cast<void *>(0x7fff00000000)).size == 0);
     const size_t page = 4096;
-    auto *memory = static_cast<uint8_t *>(mmap(nullptr, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    auto *memory =
+        static_cast<uint8_t *>(mmap(nullptr, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     munmap(memory + 2 * page, page);
     auto place = [&](const std::vector<uint8_t> &bytes) {
         uint8_t *at = memory + 2 * page - bytes.size();
@@ -198,15 +241,7 @@ void test_images() {
     };
 
     // Headers whose lengths reach past what is mapped, of every kind.
-    std::vector<uint8_t> fatbin(16 + 64 + 32, 0);
-    auto put = [](std::vector<uint8_t> &bytes, size_t at, auto value) { std::memcpy(bytes.data() + at, &value, sizeof value); };
-    put(fatbin, 0, uint32_t{0xba55ed50});
-    put(fatbin, 6, uint16_t{16});
-    put(fatbin, 8, uint64_t{96});
-    put(fatbin, 16, uint16_t{2});
-    put(fatbin, 20, uint32_t{64});
-    put(fatbin, 24, uint64_t{32});
-    put(fatbin, 44, uint32_t{90});
+    std::vector<uint8_t> fatbin = make_fatbin({90});
     int format = 0;
     uint8_t key[32], other[32], all[32];
     CHECK(image_size(place(fatbin), &format) == fatbin.size() && format == FOUNDRY_FORMAT_FATBIN);
@@ -217,10 +252,7 @@ void test_images() {
     CHECK(image_has_code(place(fatbin), fatbin.size(), 90) && !image_has_code(place(fatbin), fatbin.size(), 100));
 
     // A second entry for another device: its payload is not part of the key, its header is.
-    std::vector<uint8_t> two = fatbin;
-    two.insert(two.end(), fatbin.begin() + 16, fatbin.end());
-    put(two, 8, uint64_t{192});
-    put(two, 112 + 28, uint32_t{80});
+    std::vector<uint8_t> two = make_fatbin({90, 80});
     image_key(place(two), two.size(), 90, key);
     two.back() ^= 1;
     image_key(place(two), two.size(), 90, other);
@@ -275,7 +307,99 @@ void test_images() {
     CHECK(std::memcmp(key, all, 32) != 0);
 }
 
-CUgraphExec exec(uintptr_t number) { return reinterpret_cast<CUgraphExec>(number); }
+std::vector<uint8_t> read_file(const std::string &path) {
+    std::vector<uint8_t> bytes(1 << 16);
+    FILE *file = std::fopen(path.c_str(), "rb");
+    CHECK(file);
+    bytes.resize(std::fread(bytes.data(), 1, bytes.size(), file));
+    std::fclose(file);
+    return bytes;
+}
+
+void test_thin(const char *folder) {
+    int error = 0;
+    uint32_t blob = 9;
+    CHECK(spool_open(folder, &error));
+    std::vector<uint8_t> fatbin = make_fatbin({80, 90, 100, 90});
+    CHECK(fatbin_thin_blob(fatbin.data(), fatbin.size(), 90, &blob) && blob == 0);
+    CHECK(read_file(std::string(folder) + "/blob.0") == make_fatbin({90, 90}));
+    CHECK(!fatbin_thin_blob(fatbin.data(), fatbin.size(), 75, &blob));
+    put(fatbin, 24, UINT64_MAX);
+    CHECK(!fatbin_thin_blob(fatbin.data(), fatbin.size(), 90, &blob));
+}
+
+std::vector<CUjitInputType> linked_types;
+unsigned linked_options;
+
+// A driver that links.
+void make_linker() {
+    real.cuLinkCreate_v2 = [](unsigned count, CUjit_option *options, void **values, CUlinkState *state) {
+        linked_options = count;
+        CHECK(count == 0 || (options[0] == CU_JIT_MAX_REGISTERS && values[0] == reinterpret_cast<void *>(32)));
+        *state = reinterpret_cast<CUlinkState>(8);
+        return CUDA_SUCCESS;
+    };
+    real.cuLinkAddData_v2 = [](CUlinkState, CUjitInputType type, void *, size_t, const char *, unsigned, CUjit_option *,
+                               void **) {
+        linked_types.push_back(type);
+        return CUDA_SUCCESS;
+    };
+    real.cuLinkComplete = [](CUlinkState, void **cubin, size_t *size) {
+        static char bytes[] = "cubin";
+        *cubin = bytes;
+        *size = 5;
+        return CUDA_SUCCESS;
+    };
+    real.cuLinkDestroy = [](CUlinkState) { return CUDA_SUCCESS; };
+    real.cuDeviceGetAttribute = [](int *value, CUdevice_attribute which, CUdevice) {
+        *value = which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? 9 : 0;
+        return CUDA_SUCCESS;
+    };
+}
+
+void test_links(const char *folder) {
+    int error = 0;
+    CHECK(spool_open(folder, &error));
+    make_linker();
+    CUjit_option options[] = {CU_JIT_WALL_TIME, CU_JIT_MAX_REGISTERS};
+    void *values[] = {nullptr, reinterpret_cast<void *>(32)};
+    ImageLoad text, again, code, older;
+    text.from_memory("// PTX\n", options, values, 2);
+    link_later(11, text);
+    CHECK(linked_types.size() == 1 && linked_types[0] == CU_JIT_INPUT_PTX && linked_options == 1);
+    CHECK(read_file(std::string(folder) + "/blob.0") == std::vector<uint8_t>({'c', 'u', 'b', 'i', 'n'}));
+
+    // The same image again is not compiled again; machine code is not either; a container without any for this device
+    // is.
+    again.from_memory("// PTX\n", options, values, 2);
+    link_later(12, again);
+    std::vector<uint8_t> fits = make_fatbin({90}), ptx_only = make_fatbin({80}, 1);
+    code.from_memory(fits.data(), nullptr, nullptr, 0);
+    link_later(13, code);
+    CHECK(linked_types.size() == 1);
+    older.from_memory(ptx_only.data(), nullptr, nullptr, 0);
+
+    // Not while a capture is in progress, and not for what is gone by its end.
+    detail::capture_depth = 1;
+    link_later(14, older);
+    link_later(15, older);
+    images_link_pending();
+    CHECK(linked_types.size() == 1);
+    link_forget(15);
+    detail::capture_depth = 0;
+    images_link_pending();
+    CHECK(linked_types.size() == 2 && linked_types[1] == CU_JIT_INPUT_FATBINARY);
+
+    real.cuLinkComplete = [](CUlinkState, void **, size_t *) { return CUDA_ERROR_INVALID_PTX; };
+    ImageLoad bad;
+    bad.from_memory("// bad\n", nullptr, nullptr, 0);
+    link_later(16, bad);
+    spool_close();
+}
+
+CUgraphExec exec(uintptr_t number) {
+    return reinterpret_cast<CUgraphExec>(number);
+}
 
 void test_execs() {
     CHECK(!exec_add(exec(0)) && !exec_add(exec(1)) && !exec_remove(exec(77)) && !exec_first_launch(exec(77)));
@@ -365,6 +489,8 @@ int main(int count, char **arguments) {
     if (test == "placement") test_placement();
     if (test == "claims") test_claims();
     if (test == "images") test_images();
+    if (test == "thin") test_thin(arguments[2]);
+    if (test == "links") test_links(arguments[2]);
     if (test == "execs") test_execs();
     if (test == "spool") test_spool(arguments[2]);
     if (test == "full") test_full(arguments[2]);

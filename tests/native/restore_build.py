@@ -61,8 +61,8 @@ class Outcome:
         return next(line for line in reversed(self.lines) if line.split()[0] == word)
 
 
-def run_restored(program: Path, folder: Path, commands: list[str], **environment: str) -> Outcome:
-    """Run commands in a program under the hook in restore mode; images are taken from `folder`."""
+def run_hooked(program: Path, folder: Path, commands: list[str], **environment: str) -> Outcome:
+    """Run commands in a program under the hook, in restore mode unless told; images are taken from `folder`."""
     spool = folder / "spool"
     shutil.rmtree(spool, ignore_errors=True)
     spool.mkdir()

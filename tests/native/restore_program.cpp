@@ -129,6 +129,37 @@ void write(const Words &words) {
     check("write", CU(cuMemcpyHtoD)(address(words[1]), values.data(), values.size() * sizeof(unsigned)));
 }
 
+void launch(CUstream stream, const char *name, std::vector<void *> parameters) {
+    Image &image = images.back();
+    CUkernel kernel = nullptr;
+    CUfunction function = nullptr;
+    check("kernel", CU(cuLibraryGetKernel)(&kernel, image.library, name));
+    check("function", CU(cuKernelGetFunction)(&function, kernel));
+    check("launch", CU(cuLaunchKernel)(function, 1, 1, 1, 32, 1, 1, 0, stream, parameters.data(), nullptr));
+}
+
+// Captures what a restore then must not need to: record:<set>:<key>:<address>:<value>. Memory at the address becomes
+// value + 100, by way of memory that is allocated while the capture is in progress.
+void record(const Words &words) {
+    CUstream stream = nullptr;
+    CUgraph graph = nullptr;
+    CUgraphExec exec = nullptr;
+    CUdeviceptr target = address(words[3]), own = 0;
+    unsigned value = static_cast<unsigned>(address(words[4])), hundred = 100, count = 4;
+    check("stream", CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING));
+    say("begin " + std::to_string(API(foundry_graph_begin)(words[1].c_str(), words[2].c_str())));
+    check("begin", CU(cuStreamBeginCapture)(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    check("alloc", CU(cuMemAlloc)(&own, 4096));
+    launch(stream, "fill", {&own, &hundred, &count});
+    launch(stream, "fill", {&target, &value, &count});
+    launch(stream, "add", {&target, &own, &count});
+    check("end", CU(cuStreamEndCapture)(stream, &graph));
+    check("instantiate", CU(cuGraphInstantiateWithFlags)(&exec, graph, 0));
+    say("end " + std::to_string(API(foundry_graph_end)("recorded")));
+    check("launch", CU(cuGraphLaunch)(exec, stream));
+    check("sync", CU(cuStreamSynchronize)(stream));
+}
+
 foundry_graph *find(const Words &words) {
     return API(foundry_graph_find)(words[1].c_str(), words[2].c_str());
 }
@@ -222,6 +253,7 @@ void run(const Words &words) {
         const int answer = API(foundry_mode)();
         return say("mode " + std::to_string(answer) + " " + API(foundry_reason)());
     }
+    if (what == "record") return record(words);
     if (what == "commit") return say("commit " + std::to_string(API(foundry_commit)()));
     if (what == "count") return API(foundry_count)(words[1].c_str(), address(words[2]));
     if (what == "counter") return say(words[1] + " " + std::to_string(API(foundry_counter)(words[1].c_str())));

@@ -21,7 +21,7 @@ Edge = tuple[int, int, bytes]
 
 
 class Scene:
-    """One device, one allocation of the program's (4,096 bytes at BASE), one restored one full of 100s, one kernel image."""
+    """One device, an allocation of the program's (4,096 bytes at BASE), a restored one full of 100s, a kernel image."""
 
     def __init__(self, kernels: bytes, *, api: int = LIBRARY, context: int = NONE, **device: object) -> None:
         self.file = ImageFile()
@@ -88,3 +88,8 @@ def copy_record(target: int, source: int, size: int) -> bytes:
     copy = side(source) + side(target) + struct.pack("<QQQ", size, 1, 1)
     assert len(copy) == 200, len(copy)
     return copy
+
+
+def read_back(key: str) -> list[str]:
+    """List the commands that launch a graph and read the program's memory after it."""
+    return [f"wait:decode:{key}", f"launch:decode:{key}", "sync", f"read:{BASE}:4"]

@@ -11,7 +11,8 @@ from native.restore_build import NATIVE
 
 from foundry import native
 
-SANITIZED = b"__asan_init" in native.hook_library().read_bytes() if native.hook_library().exists() else False
+HOOK = native.library_directory() / native.HOOK_NAME
+SANITIZED = HOOK.exists() and b"__asan_init" in HOOK.read_bytes()
 OLDEST_GLIBC = (2, 31)
 NEEDED = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0"}
 
@@ -50,7 +51,8 @@ def test_it_needs_the_c_library_only(library: Path) -> None:
 @pytest.mark.skipif(SANITIZED, reason="a sanitized library needs its runtime")
 def test_it_loads_from_an_old_c_library(library: Path) -> None:
     versions = {
-        tuple(map(int, found.split("."))) for found in re.findall(r"GLIBC_([\d.]+)", output("readelf", "-VW", str(library)))
+        tuple(map(int, found.split(".")))
+        for found in re.findall(r"GLIBC_([\d.]+)", output("readelf", "-VW", str(library)))
     }
     assert max(versions) <= OLDEST_GLIBC
 
@@ -67,7 +69,9 @@ def test_it_does_nothing_at_load(library: Path) -> None:
 def test_its_own_addresses_are_never_taken_from_another_library(library: Path) -> None:
     # A function pointer of the table that the loader looks up by name could become the driver's, or another hook's.
     names = listed_functions()
-    looked_up = re.findall(r"R_\w+_(?:GLOB_DAT|JUMP_SLOT?|64|ABS64)\s+\w+\s+(\w+)", output("readelf", "-rW", str(library)))
+    looked_up = re.findall(
+        r"R_\w+_(?:GLOB_DAT|JUMP_SLOT?|64|ABS64)\s+\w+\s+(\w+)", output("readelf", "-rW", str(library))
+    )
     assert not names & set(looked_up)
     assert "dlsym" not in looked_up
 

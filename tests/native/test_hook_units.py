@@ -14,9 +14,13 @@ PARTS = (
     "counters",
     "crc32c",
     "exec_table",
+    "fatbin_thin",
     "image_bytes",
     "image_key",
+    "image_links",
+    "image_load",
     "placement",
+    "provenance",
     "role",
     "sha256",
     "sha256_x86",
@@ -27,9 +31,8 @@ PARTS = (
 @pytest.fixture(scope="session")
 def unit(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sources = [HERE / "hook_unit.cpp", *(NATIVE / "hook" / f"{part}.cpp" for part in PARTS)]
-    return compile_program(
-        tmp_path_factory.mktemp("hook") / "hook_unit", sources, "-fsanitize=address,undefined", "-fno-sanitize-recover=all"
-    )
+    sanitizers = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    return compile_program(tmp_path_factory.mktemp("hook") / "hook_unit", sources, *sanitizers)
 
 
 def run(unit: Path, test: str, folder: Path) -> str:
@@ -38,7 +41,7 @@ def run(unit: Path, test: str, folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("test", ["checksums", "placement", "claims", "images", "execs", "roles"])
+@pytest.mark.parametrize("test", ["checksums", "placement", "claims", "images", "thin", "execs", "roles"])
 def test_part(unit: Path, test: str, tmp_path: Path) -> None:
     run(unit, test, tmp_path)
 
@@ -62,3 +65,14 @@ def test_a_full_disk_leaves_whole_frames_and_a_reason(unit: Path, tmp_path: Path
     assert frames.finding is None
     assert "could not be written to the spool" in reason
     assert "bytes" in reason
+
+
+def test_what_the_driver_compiles_is_linked_once(unit: Path, tmp_path: Path) -> None:
+    run(unit, "links", tmp_path)
+    data = (tmp_path / "events").read_bytes()
+    linked = [data[frame.start : frame.end] for frame in Frames(data, "unit") if frame.kind == 21]
+    handles = [int.from_bytes(payload[:8], "little") for payload in linked]
+    blobs = [int.from_bytes(payload[8:12], "little") for payload in linked]
+    assert handles == [11, 12, 14]
+    assert blobs == [0, 0, 1]
+    assert b"link-failed" in data

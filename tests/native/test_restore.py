@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from native.restore_build import HERE, Outcome, compile_program, make_kernels, run_restored
+from native.restore_build import Outcome
 from native.restore_scene import (
     BASE,
     CHILD,
@@ -15,8 +15,6 @@ from native.restore_scene import (
     EMPTY,
     GRAPH_ARENA,
     KERNEL,
-    MEMORY,
-    MODULE,
     PLAIN,
     RECORD,
     SET,
@@ -24,40 +22,14 @@ from native.restore_scene import (
     WAIT,
     Scene,
     copy_record,
+    read_back,
 )
 
+from foundry import native
+from foundry.image import build
+from foundry.pack import pack
+
 Run = Callable[..., Outcome]
-
-
-@pytest.fixture(scope="session")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compile_program(tmp_path_factory.mktemp("program") / "program", [HERE / "restore_program.cpp"])
-
-
-@pytest.fixture(scope="session")
-def kernels_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("kernels") / "kernels.image"
-    make_kernels(path, HERE / "restore_kernels.c")
-    return path
-
-
-@pytest.fixture
-def kernels(kernels_file: Path) -> bytes:
-    return kernels_file.read_bytes()
-
-
-@pytest.fixture
-def run(program: Path, tmp_path: Path) -> Run:
-    def run_scene(scene: Scene | None, *commands: str, **environment: str) -> Outcome:
-        if scene is not None:
-            scene.file.write(tmp_path)
-        return run_restored(program, tmp_path, list(commands), **{"FOUNDRY_SIM_MEMORY": str(MEMORY), **environment})
-
-    return run_scene
-
-
-def read_back(key: str) -> list[str]:
-    return [f"wait:decode:{key}", f"launch:decode:{key}", "sync", f"read:{BASE}:4"]
 
 
 def frames(outcome: Outcome) -> list[tuple[int, bytes]]:
@@ -293,43 +265,28 @@ def test_damaged_or_missing_image_disarms(run: Run, kernels: bytes, tmp_path: Pa
     ("failure", "reason"),
     [
         ("cuGraphInstantiateWithFlags:1", "cuGraphInstantiateWithFlags: CUDA_ERROR"),
-        ("cuGraphAddKernelNode_v2:2", "node 1: cuGraphAddKernelNode: CUDA_ERROR"),
+        ("cuGraphAddKernelNode_v2:2", "cuGraphAddKernelNode: CUDA_ERROR"),
         ("cuGraphAddDependencies:1", "cuGraphAddDependencies: CUDA_ERROR"),
         ("cuGraphCreate:1", "cuGraphCreate: CUDA_ERROR"),
+        ("cuGraphKernelNodeSetParams_v2:1", "node 0: cuGraphKernelNodeSetParams: CUDA_ERROR"),
+        ("cuGraphGetEdges_v2:1", "cuGraphGetEdges: CUDA_ERROR"),
     ],
 )
 def test_driver_error_while_building_gives_up_that_graph_only(
     run: Run, kernels: bytes, failure: str, reason: str
 ) -> None:
     scene = Scene(kernels)
-    scene.add_pair("1", 5, first_use=0)
-    scene.add_pair("2", 7, first_use=1)
-    outcome = run(
-        scene, *START, "built:1", "alloc:4096", "wait:decode:1", *read_back("2"), "commit", FOUNDRY_SIM_FAIL=failure
-    )
-    assert outcome.lines[1].startswith(f"wait -1 {reason}")
-    assert outcome.last("read") == "read 107 107 107 107"
-    assert "1 graph restored" in outcome.errors
-    assert f"given up: 1 ({reason}" in outcome.errors
-
-
-def test_rewriting_that_fails_leaves_a_fresh_template_for_the_next(run: Run, kernels: bytes) -> None:
-    scene = Scene(kernels)
-    for key, value in (("1", 5), ("2", 6), ("3", 7)):
-        scene.add_pair(key, value, first_use=int(key))
-    outcome = run(
-        scene,
-        *START,
-        "built:2",
-        "alloc:4096",
-        "wait:decode:2",
-        *read_back("1"),
-        *read_back("3"),
-        FOUNDRY_SIM_FAIL="cuGraphKernelNodeSetParams_v2:1",
-    )
-    assert outcome.lines[1].startswith("wait -1 node 0: cuGraphKernelNodeSetParams: CUDA_ERROR")
-    assert "read 105 105 105 105" in outcome.lines
-    assert "read 107 107 107 107" in outcome.lines
+    for key in range(1, 6):
+        scene.add_pair(str(key), key)
+    reads = [command for key in range(1, 6) for command in read_back(str(key))]
+    outcome = run(scene, *START, "built:4", "alloc:4096", *reads, "commit", FOUNDRY_SIM_FAIL=failure)
+    waits = [line for line in outcome.lines if line.startswith("wait")]
+    (refused,) = (at for at, line in enumerate(waits) if line != "wait 0")
+    assert reason in waits[refused]
+    good = [outcome.lines[at + 2] for at, line in enumerate(outcome.lines) if line == "wait 0"]
+    assert good == ["read" + f" {100 + key}" * 4 for key in range(1, 6) if key != refused + 1]
+    assert "4 graphs restored" in outcome.errors
+    assert "given up: 1 (" in outcome.errors
 
 
 @pytest.mark.parametrize(
@@ -360,129 +317,6 @@ def test_unrestorable_graph_says_why(run: Run, kernels: bytes) -> None:
         "not found: the archive has no graph `2` of `decode`",
     ]
     assert "given up: 1 (node 3 is a host function)" in outcome.errors
-
-
-def test_other_parameter_layout_is_refused(run: Run, kernels: bytes) -> None:
-    scene = Scene(kernels)
-    wrong = scene.file.kernel(scene.image, "add_bias", [(0, 8), (8, 8)])
-    first = scene.file.kernel_record((1, 1, 1), (1, 1, 1), bytes(16))
-    scene.add_graph(scene.file.group([{"type": KERNEL, "kernel": wrong}], []), first, "1")
-    outcome = run(scene, *START, "sleep:50", "find:decode:1")
-    assert outcome.lines == ["not found: kernel `add_bias`: parameter 1 lies at 8 of 4 bytes, captured at 8 of 8"]
-
-
-def test_kernel_with_more_parameters_is_refused(run: Run, kernels: bytes) -> None:
-    scene = Scene(kernels)
-    wrong = scene.file.kernel(scene.image, "fill", [(0, 8), (8, 4)])
-    first = scene.file.kernel_record((1, 1, 1), (1, 1, 1), bytes(12))
-    scene.add_graph(scene.file.group([{"type": KERNEL, "kernel": wrong}], []), first, "1")
-    outcome = run(scene, *START, "sleep:50", "find:decode:1")
-    assert outcome.lines == ["not found: kernel `fill`: it takes more than the 2 parameters of the capture"]
-
-
-def test_programs_later_load_gets_the_engines_handle(run: Run, kernels: bytes, kernels_file: Path) -> None:
-    scene = Scene(kernels)
-    group = scene.file.group(
-        [{"type": KERNEL, "kernel": scene.fill}, {"type": KERNEL, "kernel": scene.add_bias}], [(0, 1, PLAIN)]
-    )
-    first = scene.fill_record(BASE, 1)
-    scene.file.kernel_record((1, 1, 1), (1, 1, 1), struct.pack("<QI", BASE, 4))
-    scene.add_graph(group, first, "1")
-    load, handed_over = f"library:{kernels_file}", "counter:images_handed_over"
-    commands = [load, "global:0:bias:41", *read_back("1"), "unload:0", *read_back("1"), handed_over]
-    again = [load, "unload:1", *read_back("1"), handed_over]
-    outcome = run(scene, *START, "built:1", "alloc:4096", *commands, *again)
-    assert [line for line in outcome.lines if line.startswith("read")] == ["read 42 42 42 42"] * 3
-    assert [line for line in outcome.lines if line.startswith("images_handed_over")] == ["images_handed_over 1"] * 2
-    first_handle, second_handle = (line.split()[1] for line in outcome.lines if line.startswith("library"))
-    assert first_handle != second_handle
-
-
-@pytest.mark.parametrize("api", ["library", "module"])
-def test_programs_earlier_load_is_used_by_the_graphs(run: Run, kernels: bytes, kernels_file: Path, api: str) -> None:
-    scene = Scene(kernels, **({"api": MODULE} if api == "module" else {}))
-    # The engine's own first load fails, so that only the program's can serve.
-    group = scene.file.group(
-        [{"type": KERNEL, "kernel": scene.fill}, {"type": KERNEL, "kernel": scene.add_bias}], [(0, 1, PLAIN)]
-    )
-    first = scene.fill_record(BASE, 1)
-    scene.file.kernel_record((1, 1, 1), (1, 1, 1), struct.pack("<QI", BASE, 4))
-    scene.add_graph(group, first, "1")
-    outcome = run(
-        scene,
-        *START,
-        f"{api}:{kernels_file}",
-        "global:0:bias:41",
-        "alloc:4096",
-        *read_back("1"),
-        "unload:0",
-        *read_back("1"),
-    )
-    assert [line for line in outcome.lines if line.startswith("read")] == ["read 42 42 42 42"] * 2
-
-
-def test_attributes_of_kernels_are_set(run: Run, kernels: bytes, kernels_file: Path) -> None:
-    scene = Scene(kernels)
-    limited = scene.file.kernel(scene.image, "fill", [(0, 8), (8, 4), (12, 4)], attributes=((8, 65536),))
-    first = scene.fill_record(BASE, 5)
-    scene.add_graph(scene.file.group([{"type": KERNEL, "kernel": limited}], []), first, "1")
-    outcome = run(
-        scene, *START, "built:1", f"library:{kernels_file}", "attribute:0:fill:8", "alloc:4096", *read_back("1")
-    )
-    assert outcome.last("attribute") == "attribute 65536"
-    assert outcome.last("read") == "read 5 5 5 5"
-
-
-def test_launch_attributes_are_set_and_edges_keep_their_ports(run: Run, kernels: bytes) -> None:
-    scene = Scene(kernels)
-    priority = struct.pack("<i", -3)
-    programmatic = struct.pack("<BBB5x", 1, 0, 1)
-    nodes: list[dict[str, object]] = [
-        {"type": KERNEL, "kernel": scene.fill, "attributes": [(8, priority), (9, b"\0\1")]},
-        {"type": KERNEL, "kernel": scene.add, "attributes": [(8, priority)]},
-        {"type": KERNEL, "kernel": scene.add},
-    ]
-    group = scene.file.group(nodes, [(0, 1, programmatic), (1, 2, PLAIN), (0, 2, PLAIN)])
-    for key, value in (("1", 5), ("2", 6)):
-        first = scene.fill_record(BASE, value)
-        scene.add_record(BASE, GRAPH_ARENA)
-        scene.add_record(BASE, GRAPH_ARENA)
-        scene.add_graph(group, first, key)
-    outcome = run(scene, *START, "alloc:4096", *read_back("1"), *read_back("2"))
-    assert [line for line in outcome.lines if line.startswith("read")] == [
-        "read 205 205 205 205",
-        "read 206 206 206 206",
-    ]
-
-
-def test_created_contexts_and_modules(run: Run, kernels: bytes) -> None:
-    scene = Scene(kernels, api=MODULE, context=0)
-    scene.add_pair("1", 5)
-    outcome = run(scene, "init", "context", "find:decode:1", "wait:decode:1", "create", "alloc:4096", *read_back("1"))
-    assert outcome.lines[1] == "wait -1 context 0 of device 0 has not been created"
-    assert outcome.last("read") == "read 105 105 105 105"
-
-
-def test_destroyed_context_takes_its_graphs_along(run: Run, kernels: bytes) -> None:
-    scene = Scene(kernels, api=MODULE, context=0)
-    scene.add_pair("1", 5)
-    outcome = run(scene, "init", "context", "create", "alloc:4096", "wait:decode:1", "destroy:1", "find:decode:1")
-    assert outcome.lines[1:] == ["wait 0", "not found: its context was destroyed"]
-
-
-def test_kernels_outside_graphs_are_loaded_ahead(run: Run, kernels: bytes, kernels_file: Path) -> None:
-    scene = Scene(kernels)
-    outcome = run(
-        scene,
-        *START,
-        "sleep:100",
-        f"library:{kernels_file}",
-        "attribute:0:fill:8",
-        "unload:0",
-        "counter:images_handed_over",
-    )
-    assert outcome.last("images_handed_over") == "images_handed_over 1"
-    assert "unloaded" in outcome.lines
 
 
 def test_forked_child_restores_nothing(run: Run, kernels: bytes) -> None:
@@ -534,3 +368,35 @@ def test_program_may_give_a_graph_up(run: Run, kernels: bytes) -> None:
     assert outcome.last("graphs_restored") == "graphs_restored 0"
     assert "0 graphs restored" in outcome.errors
     assert "given up: 1 (outputs moved)" in outcome.errors
+
+
+def test_what_a_program_captures_is_restored_in_the_next(run: Run, tmp_path: Path, kernels_file: Path) -> None:
+    start = [*START, "alloc:4096", f"library:{kernels_file}"]
+    captured = run(
+        None,
+        *start,
+        f"record:decode:1:{BASE}:5",
+        f"record:decode:2:{BASE}:7",
+        f"read:{BASE}:4",
+        "commit",
+        FOUNDRY_MODE="capture",
+    )
+    assert captured.lines[2:] == ["begin 0", "end 0", "begin 0", "end 0", "read 107 107 107 107", "commit 0"]
+    capture, findings = pack(captured.spool)
+    assert findings == []
+    build(capture, "program-0", tmp_path / "program-0.image", "00" * 32)
+
+    restored = run(None, *start, "find:decode:1", *read_back("1"), *read_back("2"), "commit", FOUNDRY_SIM_SEED="8")
+    assert restored.lines[2] == "found recorded"
+    assert [line for line in restored.lines if line.startswith("read")] == [
+        "read 105 105 105 105",
+        "read 107 107 107 107",
+    ]
+    assert restored.errors.startswith("foundry: 2 graphs restored")
+
+
+def test_rows_of_the_list_are_told() -> None:
+    rows = native.Hook().table()
+    assert rows[0] == ["init", "cuInit", "2000", "record", "own"]
+    assert all(len(row) == 5 for row in rows)
+    assert len({row[1] for row in rows}) == len(rows) > 300

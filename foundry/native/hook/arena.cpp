@@ -37,8 +37,15 @@ State &all() {
 
 // What is told of a block goes to the spool, and to the restore engine, which compares it with the archive's log.
 void tell_allocation(const Block &block) {
-    Frame(FOUNDRY_EVENT_ALLOCATION).u64(block.address).u64(block.size).u64(block.taken).u32(block.device).u8(block.arena)
-        .u8(block.origin).u64(block.ordinal).write();
+    Frame(FOUNDRY_EVENT_ALLOCATION)
+        .u64(block.address)
+        .u64(block.size)
+        .u64(block.taken)
+        .u32(block.device)
+        .u8(block.arena)
+        .u8(block.origin)
+        .u64(block.ordinal)
+        .write();
     if (mode() == FOUNDRY_MODE_RESTORE && armed()) restore_allocation(block);
 }
 
@@ -88,7 +95,7 @@ bool release_fenced(const std::vector<Block> &blocks) {
     return true;
 }
 
-}  // namespace
+} // namespace
 
 CUresult arena_allocate(uint32_t device, int arena, size_t size, int origin, Block *block) {
     Range *range = range_of_device(device);
@@ -163,7 +170,8 @@ void arena_release(const Block &block) {
         if (!range->placements[block.arena]->give(block.address - start, block.taken, &begin, &size)) return;
     }
     if (CUresult result = unmap_granules(start + begin, size); result != CUDA_SUCCESS) {
-        finding("unmap-failed", "%llu bytes at 0x%llx could not be unmapped (CUresult %d); the addresses are not used again",
+        finding("unmap-failed",
+                "%llu bytes at 0x%llx could not be unmapped (CUresult %d); the addresses are not used again",
                 static_cast<unsigned long long>(size), static_cast<unsigned long long>(start + begin), result);
         return;
     }
@@ -228,7 +236,8 @@ bool arena_claim(uint32_t device, CUdeviceptr address, size_t size) {
 
 CUresult arena_map(uint32_t device, CUdeviceptr address, size_t size) {
     Range *range = range_of_address(address);
-    if (!range || range->device != device || size == 0 || size > range->base + FOUNDRY_ARENA_COUNT * range->arena_size - address)
+    if (!range || range->device != device || size == 0 ||
+        size > range->base + FOUNDRY_ARENA_COUNT * range->arena_size - address)
         return CUDA_ERROR_INVALID_VALUE;
     CUdeviceptr begin = address / granule_bytes * granule_bytes;
     CUdeviceptr end = (address + size + granule_bytes - 1) / granule_bytes * granule_bytes;
@@ -246,7 +255,9 @@ bool arena_find(CUdeviceptr address, Block *block) {
     return true;
 }
 
-bool arena_covers(CUdeviceptr address) { return range_of_address(address) != nullptr; }
+bool arena_covers(CUdeviceptr address) {
+    return range_of_address(address) != nullptr;
+}
 
 bool arena_claimed(CUdeviceptr address) {
     if (!range_of_address(address)) return false;
@@ -281,4 +292,4 @@ void arena_forget() {
     mapping_forget();
 }
 
-}  // namespace foundry
+} // namespace foundry

@@ -29,26 +29,28 @@ struct Block {
 };
 
 // Reserves the range of a device and writes the DEVICE frame. base = 0: the candidates in their fixed order.
-// Idempotent: true if a range stands, whichever base it has. False: no range; the DEVICE frame says 0, a finding says why.
+// Idempotent: true if a range stands, whichever base it has. False: no range; the DEVICE frame says 0, a finding says
+// why.
 bool arena_reserve(uint32_t device, CUdeviceptr base);
 // The base that was reserved, 0 for none, and the size of one arena.
 CUdeviceptr arena_base(uint32_t device, size_t *arena_size);
 
-// Takes a place and maps it if it is not mapped. Writes the ALLOCATION frame. The driver's error if it cannot be mapped;
-// CUDA_ERROR_NOT_SUPPORTED if there is no range or the arena is full (the caller then asks the driver).
+// Takes a place and maps it if it is not mapped. Writes the ALLOCATION frame. The driver's error if it cannot be
+// mapped; CUDA_ERROR_NOT_SUPPORTED if there is no range or the arena is full (the caller then asks the driver).
 CUresult arena_allocate(uint32_t device, int arena, size_t size, int origin, Block *block);
 
 // Frees a live allocation. Fenced with the owning context's work outside a capture, put in quarantine inside one.
-// CUDA_ERROR_INVALID_VALUE: an address in the range at which no live allocation begins. CUDA_ERROR_NOT_FOUND: outside every range.
+// CUDA_ERROR_INVALID_VALUE: an address in the range at which no live allocation begins. CUDA_ERROR_NOT_FOUND: outside
+// every range.
 CUresult arena_free(CUdeviceptr address);
 
-// Restore: marks [address, address + size) as used, for good; maps nothing. Bounds are rounded outward to 512 bytes. A range of
-// less than small_limit leaves the rest of its granules to small allocations, in the order in which these would have come there.
-// False: outside the range, or something lives there already.
+// Restore: marks [address, address + size) as used, for good; maps nothing. Bounds are rounded outward to 512 bytes. A
+// range of less than small_limit leaves the rest of its granules to small allocations, in the order in which these
+// would have come there. False: outside the range, or something lives there already.
 bool arena_claim(uint32_t device, CUdeviceptr address, size_t size);
 
-// Maps the granules that [address, address + size) touches and that are not mapped yet, readable and writable by the device.
-// Independent of claims. CUDA_ERROR_INVALID_VALUE: outside the reservation.
+// Maps the granules that [address, address + size) touches and that are not mapped yet, readable and writable by the
+// device. Independent of claims. CUDA_ERROR_INVALID_VALUE: outside the reservation.
 CUresult arena_map(uint32_t device, CUdeviceptr address, size_t size);
 
 // The live allocation that contains the address.
@@ -57,7 +59,8 @@ bool arena_find(CUdeviceptr address, Block *block);
 bool arena_covers(CUdeviceptr address);
 // True if it was claimed by the restore engine.
 bool arena_claimed(CUdeviceptr address);
-// Calls `visit` for a copy of each live allocation, by device, then ascending address, without holding the lock. Stops at false.
+// Calls `visit` for a copy of each live allocation, by device, then ascending address, without holding the lock. Stops
+// at false.
 void arena_each(bool (*visit)(const Block &block, void *user), void *user);
 // Ordinals given so far.
 uint64_t arena_count(uint32_t device, int arena);
@@ -69,6 +72,6 @@ void arena_context_gone(CUcontext context);
 // The child of a fork owns none of the parent's device memory.
 void arena_forget();
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

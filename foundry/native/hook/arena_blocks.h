@@ -23,6 +23,6 @@ void fence_end();
 void capture_begun();
 void capture_ended();
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

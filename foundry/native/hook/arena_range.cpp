@@ -38,7 +38,8 @@ void ask(uint32_t ordinal, Device *device) {
     auto handle = static_cast<CUdevice>(ordinal);
     auto attribute = [&](CUdevice_attribute which) {
         int value = 0;
-        return real.cuDeviceGetAttribute && real.cuDeviceGetAttribute(&value, which, handle) == CUDA_SUCCESS ? value : 0;
+        return real.cuDeviceGetAttribute && real.cuDeviceGetAttribute(&value, which, handle) == CUDA_SUCCESS ? value
+                                                                                                             : 0;
     };
     if (real.cuDeviceGetName) real.cuDeviceGetName(device->name, sizeof device->name, handle);
     if (real.cuDeviceGetUuid_v2)
@@ -49,19 +50,22 @@ void ask(uint32_t ordinal, Device *device) {
     device->major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
     device->minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
     device->multiprocessors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-    device->virtual_memory = attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) && real.cuMemCreate && real.cuMemMap &&
-                             real.cuMemUnmap && real.cuMemRelease && real.cuMemSetAccess && real.cuMemAddressReserve &&
-                             real.cuMemAddressFree && real.cuMemGetAllocationGranularity;
+    device->virtual_memory = attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) && real.cuMemCreate &&
+                             real.cuMemMap && real.cuMemUnmap && real.cuMemRelease && real.cuMemSetAccess &&
+                             real.cuMemAddressReserve && real.cuMemAddressFree && real.cuMemGetAllocationGranularity;
     if (!device->virtual_memory) return;
     CUmemAllocationProp property{};
     property.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     property.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     property.location.id = handle;
-    if (real.cuMemGetAllocationGranularity(&device->granularity, &property, CU_MEM_ALLOC_GRANULARITY_MINIMUM) != CUDA_SUCCESS)
+    if (real.cuMemGetAllocationGranularity(&device->granularity, &property, CU_MEM_ALLOC_GRANULARITY_MINIMUM) !=
+        CUDA_SUCCESS)
         device->granularity = 0;
 }
 
-size_t round_up(size_t value, size_t unit) { return (value + unit - 1) / unit * unit; }
+size_t round_up(size_t value, size_t unit) {
+    return (value + unit - 1) / unit * unit;
+}
 
 CUdeviceptr reserve_at(CUdeviceptr wanted, size_t size) {
     CUdeviceptr got = 0;
@@ -73,9 +77,18 @@ CUdeviceptr reserve_at(CUdeviceptr wanted, size_t size) {
 
 void write_device(uint32_t ordinal, const Device &device, CUdeviceptr base, size_t arena_size) {
     uint32_t flags = (device.virtual_memory ? 1 : 0) | (strstr(device.name, "MIG") ? 2 : 0);
-    Frame(FOUNDRY_EVENT_DEVICE).u32(ordinal).str(device.name).raw(&device.uuid, 16).u32(static_cast<uint32_t>(device.major))
-        .u32(static_cast<uint32_t>(device.minor)).u32(static_cast<uint32_t>(device.multiprocessors)).u64(device.memory).u32(flags)
-        .u64(base).u64(base ? arena_size : 0).write();
+    Frame(FOUNDRY_EVENT_DEVICE)
+        .u32(ordinal)
+        .str(device.name)
+        .raw(&device.uuid, 16)
+        .u32(static_cast<uint32_t>(device.major))
+        .u32(static_cast<uint32_t>(device.minor))
+        .u32(static_cast<uint32_t>(device.multiprocessors))
+        .u64(device.memory)
+        .u32(flags)
+        .u64(base)
+        .u64(base ? arena_size : 0)
+        .write();
 }
 
 Range *make_range(uint32_t ordinal, CUdeviceptr wanted) {
@@ -92,16 +105,19 @@ Range *make_range(uint32_t ordinal, CUdeviceptr wanted) {
     write_device(ordinal, device, base, arena_size);
     if (!base) {
         if (!device.virtual_memory)
-            finding("no-virtual-memory", "device %u (`%s`) has no virtual memory management; its addresses will not come back", ordinal,
+            finding("no-virtual-memory",
+                    "device %u (`%s`) has no virtual memory management; its addresses will not come back", ordinal,
                     device.name);
         else if (!able)
-            finding("no-virtual-memory", "device %u (`%s`) maps memory in pieces of %zu bytes, which do not divide 2 MiB", ordinal,
+            finding("no-virtual-memory",
+                    "device %u (`%s`) maps memory in pieces of %zu bytes, which do not divide 2 MiB", ordinal,
                     device.name, device.granularity);
         else if (wanted)
-            finding("range-taken", "device %u: the %zu GiB at 0x%llx are not free in this process", ordinal, size / gibibyte,
-                    static_cast<unsigned long long>(wanted));
+            finding("range-taken", "device %u: the %zu GiB at 0x%llx are not free in this process", ordinal,
+                    size / gibibyte, static_cast<unsigned long long>(wanted));
         else
-            finding("range-taken", "device %u: none of the address ranges of %zu GiB is free in this process", ordinal, size / gibibyte);
+            finding("range-taken", "device %u: none of the address ranges of %zu GiB is free in this process", ordinal,
+                    size / gibibyte);
         return nullptr;
     }
     auto *range = new Range{ordinal, base, arena_size, {}, {}};
@@ -109,7 +125,7 @@ Range *make_range(uint32_t ordinal, CUdeviceptr wanted) {
     return range;
 }
 
-}  // namespace
+} // namespace
 
 bool arena_reserve(uint32_t device, CUdeviceptr base) {
     if (device >= most_devices) return false;
@@ -130,12 +146,15 @@ CUdeviceptr arena_base(uint32_t device, size_t *arena_size) {
     return range ? range->base : 0;
 }
 
-Range *range_of_device(uint32_t device) { return device < most_devices ? ranges[device].load(std::memory_order_acquire) : nullptr; }
+Range *range_of_device(uint32_t device) {
+    return device < most_devices ? ranges[device].load(std::memory_order_acquire) : nullptr;
+}
 
 Range *range_of_address(CUdeviceptr address) {
     for (auto &entry : ranges) {
         Range *range = entry.load(std::memory_order_acquire);
-        if (range && address >= range->base && address - range->base < FOUNDRY_ARENA_COUNT * range->arena_size) return range;
+        if (range && address >= range->base && address - range->base < FOUNDRY_ARENA_COUNT * range->arena_size)
+            return range;
     }
     return nullptr;
 }
@@ -147,4 +166,4 @@ void ranges_of_devices_forget() {
     }
 }
 
-}  // namespace foundry
+} // namespace foundry

@@ -20,6 +20,6 @@ Range *range_of_device(uint32_t device);
 Range *range_of_address(CUdeviceptr address);
 void ranges_of_devices_forget();
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

@@ -1,4 +1,5 @@
-// Stream-ordered device memory. Inside a capture it becomes graph nodes and is the driver's; outside it comes from the arenas.
+// Stream-ordered device memory. Inside a capture it becomes graph nodes and is the driver's; outside it comes from the
+// arenas.
 #include "../table/call.h"
 #include "arena.h"
 #include "arena_blocks.h"
@@ -15,13 +16,15 @@ using IsCapturing = decltype(&::cuStreamIsCapturing);
 using AllocAsync = decltype(&::cuMemAllocAsync);
 using FreeAsync = decltype(&::cuMemFreeAsync);
 
-// Only a stream that the driver knows and that is not being captured is ours to serve; for all others the driver answers.
+// Only a stream that the driver knows and that is not being captured is ours to serve; for all others the driver
+// answers.
 bool outside_capture(IsCapturing ask, CUstream stream) {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
     return ask && ask(stream, &status) == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-CUresult allocate(AllocAsync driver, IsCapturing ask, bool per_thread, CUdeviceptr *dptr, size_t size, CUstream stream) {
+CUresult allocate(AllocAsync driver, IsCapturing ask, bool per_thread, CUdeviceptr *dptr, size_t size,
+                  CUstream stream) {
     if (!driver) return driver_missing();
     uint32_t device;
     if (!dptr || !size || !arena_serves(&device)) return driver(dptr, size, stream);
@@ -58,12 +61,13 @@ CUresult give_back(FreeAsync driver, IsCapturing ask, bool per_thread, CUdevicep
         return CUDA_SUCCESS;
     }
     CUresult result = driver(dptr, stream);
-    if (result == CUDA_SUCCESS && armed() && !range_remove(FOUNDRY_RANGE_POOL, dptr)) range_remove(FOUNDRY_RANGE_OUTSIDE, dptr);
+    if (result == CUDA_SUCCESS && armed() && !range_remove(FOUNDRY_RANGE_POOL, dptr))
+        range_remove(FOUNDRY_RANGE_OUTSIDE, dptr);
     return result;
 }
 
-}  // namespace
-}  // namespace foundry
+} // namespace
+} // namespace foundry
 
 using namespace foundry;
 
@@ -74,7 +78,8 @@ CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream) {
 }
 
 CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream) {
-    return allocate(driver_entry(real.cuMemAllocAsync_ptsz), real.cuStreamIsCapturing_ptsz, true, dptr, bytesize, hStream);
+    return allocate(driver_entry(real.cuMemAllocAsync_ptsz), real.cuStreamIsCapturing_ptsz, true, dptr, bytesize,
+                    hStream);
 }
 
 CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
@@ -98,4 +103,4 @@ CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUmemo
     return result;
 }
 
-}  // extern "C"
+} // extern "C"

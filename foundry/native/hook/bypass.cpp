@@ -60,14 +60,27 @@ Tables tables_of(const dl_phdr_info *info) {
         auto *entry = reinterpret_cast<const ElfW(Dyn) *>(info->dlpi_addr + info->dlpi_phdr[index].p_vaddr);
         // The loader has relocated these pointers in place, except in the kernel's own object.
         for (; entry->d_tag != DT_NULL; ++entry) {
-            if (entry->d_un.d_ptr < info->dlpi_addr && (entry->d_tag == DT_SYMTAB || entry->d_tag == DT_STRTAB)) return {};
+            if (entry->d_un.d_ptr < info->dlpi_addr && (entry->d_tag == DT_SYMTAB || entry->d_tag == DT_STRTAB))
+                return {};
             switch (entry->d_tag) {
-                case DT_SYMTAB: tables.symbols = reinterpret_cast<const ElfW(Sym) *>(entry->d_un.d_ptr); break;
-                case DT_STRTAB: tables.names = reinterpret_cast<const char *>(entry->d_un.d_ptr); break;
-                case DT_RELA: tables.relocations[0] = entry->d_un.d_ptr; break;
-                case DT_RELASZ: tables.sizes[0] = entry->d_un.d_val; break;
-                case DT_JMPREL: tables.relocations[1] = entry->d_un.d_ptr; break;
-                case DT_PLTRELSZ: tables.sizes[1] = entry->d_un.d_val; break;
+            case DT_SYMTAB:
+                tables.symbols = reinterpret_cast<const ElfW(Sym) *>(entry->d_un.d_ptr);
+                break;
+            case DT_STRTAB:
+                tables.names = reinterpret_cast<const char *>(entry->d_un.d_ptr);
+                break;
+            case DT_RELA:
+                tables.relocations[0] = entry->d_un.d_ptr;
+                break;
+            case DT_RELASZ:
+                tables.sizes[0] = entry->d_un.d_val;
+                break;
+            case DT_JMPREL:
+                tables.relocations[1] = entry->d_un.d_ptr;
+                break;
+            case DT_PLTRELSZ:
+                tables.sizes[1] = entry->d_un.d_val;
+                break;
             }
         }
     }
@@ -99,14 +112,15 @@ int look_at(dl_phdr_info *info, size_t, void *user) {
         }
     }
     // The driver and the C library may of course call themselves, and the hook them.
-    bool own = in_driver(reinterpret_cast<void *>(info->dlpi_addr)) || strstr(info->dlpi_name, "/libc.so") || strstr(info->dlpi_name, "/libdl.so");
+    bool own = in_driver(reinterpret_cast<void *>(info->dlpi_addr)) || strstr(info->dlpi_name, "/libc.so") ||
+               strstr(info->dlpi_name, "/libdl.so");
     if (!library.count || own || info->dlpi_addr == search->self) return 0;
     library.path = info->dlpi_name;
     search->found.push_back(library);
     return 0;
 }
 
-}  // namespace
+} // namespace
 
 void bypass_report() {
     if (bind_state() != Bind::bound || !spool_is_open()) return;
@@ -121,7 +135,9 @@ void bypass_report() {
             if (!told) told = new std::set<std::string>;
             if (!told->insert(library.path).second) continue;
         }
-        finding("hook-bypassed", "`%s` reaches `%s` past the hook, %u such functions in all (opened with RTLD_DEEPBIND?); what it does is not seen",
+        finding("hook-bypassed",
+                "`%s` reaches `%s` past the hook, %u such functions in all (opened with RTLD_DEEPBIND?); what it does "
+                "is not seen",
                 library.path.c_str(), library.first.c_str(), library.count);
     }
 }
@@ -131,4 +147,4 @@ void bypass_forget() {
     told = nullptr;
 }
 
-}  // namespace foundry
+} // namespace foundry

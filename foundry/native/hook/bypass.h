@@ -4,11 +4,12 @@
 
 namespace foundry {
 
-// Looks through the loaded libraries' own tables of resolved names: one that holds the driver's address for a listed function, or
-// the C library's dlsym, was bound past the hook (RTLD_DEEPBIND, or linked with -Bsymbolic to a copy). A finding names each, once.
+// Looks through the loaded libraries' own tables of resolved names: one that holds the driver's address for a listed
+// function, or the C library's dlsym, was bound past the hook (RTLD_DEEPBIND, or linked with -Bsymbolic to a copy). A
+// finding names each, once.
 void bypass_report();
 void bypass_forget();
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

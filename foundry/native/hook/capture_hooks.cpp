@@ -7,8 +7,8 @@
 #include "arena_blocks.h"
 #include "captures.h"
 #include "counters.h"
-#include "process.h"
 #include "pool.h"
+#include "process.h"
 #include "spool.h"
 #include "state.h"
 
@@ -26,8 +26,7 @@ void begun(const StreamKey &key) {
     streams->push_back(key);
 }
 
-template <typename Condition>
-void remove_captures(Condition condition) {
+template <typename Condition> void remove_captures(Condition condition) {
     size_t ended = 0;
     {
         std::lock_guard<std::mutex> lock(mutex);
@@ -57,7 +56,7 @@ void ended(CUstream stream, bool per_thread, CUresult result, CUgraph *graph) {
     graphs->push_back(*graph);
 }
 
-}  // namespace
+} // namespace
 
 bool captured_graph(CUgraph graph) {
     std::lock_guard<std::mutex> lock(mutex);
@@ -86,24 +85,24 @@ void captures_forget() {
     graphs = nullptr;
 }
 
-}  // namespace foundry
+} // namespace foundry
 
 using namespace foundry;
 
 // The count goes up before the driver is asked: a free that another thread makes meanwhile must not fence.
-#define FOUNDRY_BEGIN_CAPTURE(symbol, per_thread, ...)                       \
-    if (!armed()) return DRIVER(symbol, __VA_ARGS__);                         \
-    capture_begun();                                                          \
-    CUresult result = DRIVER(symbol, __VA_ARGS__);                            \
-    if (result == CUDA_SUCCESS)                                               \
-        begun(stream_key(hStream, per_thread));                               \
-    else                                                                      \
-        capture_ended();                                                      \
+#define FOUNDRY_BEGIN_CAPTURE(symbol, per_thread, ...)                                                                 \
+    if (!armed()) return DRIVER(symbol, __VA_ARGS__);                                                                  \
+    capture_begun();                                                                                                   \
+    CUresult result = DRIVER(symbol, __VA_ARGS__);                                                                     \
+    if (result == CUDA_SUCCESS)                                                                                        \
+        begun(stream_key(hStream, per_thread));                                                                        \
+    else                                                                                                               \
+        capture_ended();                                                                                               \
     return result
 
-#define FOUNDRY_END_CAPTURE(symbol, per_thread)                              \
-    CUresult result = DRIVER(symbol, hStream, phGraph);                       \
-    if (armed() || capture_depth() > 0) ended(hStream, per_thread, result, phGraph);                 \
+#define FOUNDRY_END_CAPTURE(symbol, per_thread)                                                                        \
+    CUresult result = DRIVER(symbol, hStream, phGraph);                                                                \
+    if (armed() || capture_depth() > 0) ended(hStream, per_thread, result, phGraph);                                   \
     return result
 
 extern "C" {
@@ -117,18 +116,26 @@ CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode
 }
 
 CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
-                                     const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode) {
-    FOUNDRY_BEGIN_CAPTURE(cuStreamBeginCaptureToGraph, false, hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
+                                     const CUgraphEdgeData *dependencyData, size_t numDependencies,
+                                     CUstreamCaptureMode mode) {
+    FOUNDRY_BEGIN_CAPTURE(cuStreamBeginCaptureToGraph, false, hStream, hGraph, dependencies, dependencyData,
+                          numDependencies, mode);
 }
 
 CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
-                                          const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode) {
-    FOUNDRY_BEGIN_CAPTURE(cuStreamBeginCaptureToGraph_ptsz, true, hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
+                                          const CUgraphEdgeData *dependencyData, size_t numDependencies,
+                                          CUstreamCaptureMode mode) {
+    FOUNDRY_BEGIN_CAPTURE(cuStreamBeginCaptureToGraph_ptsz, true, hStream, hGraph, dependencies, dependencyData,
+                          numDependencies, mode);
 }
 
-CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) { FOUNDRY_END_CAPTURE(cuStreamEndCapture, false); }
+CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
+    FOUNDRY_END_CAPTURE(cuStreamEndCapture, false);
+}
 
-CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph) { FOUNDRY_END_CAPTURE(cuStreamEndCapture_ptsz, true); }
+CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph) {
+    FOUNDRY_END_CAPTURE(cuStreamEndCapture_ptsz, true);
+}
 
 CUresult cuStreamDestroy_v2(CUstream hStream) {
     CUresult result = DRIVER(cuStreamDestroy_v2, hStream);
@@ -145,4 +152,4 @@ CUresult cuGraphDestroy(CUgraph hGraph) {
     return result;
 }
 
-}  // extern "C"
+} // extern "C"

@@ -16,6 +16,6 @@ void captures_stream_gone(CUstream stream);
 void captures_context_gone(CUcontext context);
 void captures_forget();
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

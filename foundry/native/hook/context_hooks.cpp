@@ -1,4 +1,5 @@
-// cuInit, and contexts: where the hook arms, reserves address ranges, and tells the restore engine that there is a device to work on.
+// cuInit, and contexts: where the hook arms, reserves address ranges, and tells the restore engine that there is a
+// device to work on.
 #include <mutex>
 #include <new>
 #include <vector>
@@ -82,7 +83,8 @@ bool device_of(CUcontext context, uint32_t *device) {
 bool primary_active(CUdevice device) {
     unsigned flags;
     int active = 1;
-    return !real.cuDevicePrimaryCtxGetState || real.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || active;
+    return !real.cuDevicePrimaryCtxGetState ||
+           real.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || active;
 }
 
 // Before the driver ends a context.
@@ -98,7 +100,7 @@ void gone(CUcontext context) {
     arena_context_gone(context);
 }
 
-}  // namespace
+} // namespace
 
 void context_ready(CUcontext context, CUdevice device, bool primary) {
     if (!armed() || !context) return;
@@ -117,7 +119,7 @@ void contexts_forget() {
     for (uint32_t &ordinal : created) ordinal = 0;
 }
 
-}  // namespace foundry
+} // namespace foundry
 
 using namespace foundry;
 
@@ -165,7 +167,8 @@ CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev) {
     return result;
 }
 
-CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev) {
+CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags,
+                        CUdevice dev) {
     CUresult result = DRIVER(cuCtxCreate_v3, pctx, paramsArray, numParams, flags, dev);
     if (result == CUDA_SUCCESS && pctx) context_ready(*pctx, dev, false);
     return result;
@@ -189,14 +192,21 @@ CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) {
     CUresult result = DRIVER(cuCtxEnablePeerAccess, peerContext, Flags);
     CUdevice device;
     uint32_t peer;
-    if (result != CUDA_SUCCESS || !armed() || !device_of(peerContext, &peer) || real.cuCtxGetDevice(&device) != CUDA_SUCCESS) return result;
+    if (result != CUDA_SUCCESS || !armed() || !device_of(peerContext, &peer) ||
+        real.cuCtxGetDevice(&device) != CUDA_SUCCESS)
+        return result;
     if (CUresult opened = map_peer(peer, static_cast<uint32_t>(device)); opened != CUDA_SUCCESS)
-        finding_once("peer-refused", "memory of device %u could not be opened to device %d (CUresult %d)", peer, device, opened);
+        finding_once("peer-refused", "memory of device %u could not be opened to device %d (CUresult %d)", peer, device,
+                     opened);
     return result;
 }
 
-CUresult cuCtxSynchronize() { return DRIVER(cuCtxSynchronize); }
+CUresult cuCtxSynchronize() {
+    return DRIVER(cuCtxSynchronize);
+}
 
-CUresult cuCtxSynchronize_v2(CUcontext ctx) { return DRIVER(cuCtxSynchronize_v2, ctx); }
+CUresult cuCtxSynchronize_v2(CUcontext ctx) {
+    return DRIVER(cuCtxSynchronize_v2, ctx);
+}
 
-}  // extern "C"
+} // extern "C"

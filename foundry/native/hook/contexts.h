@@ -10,6 +10,6 @@ namespace foundry {
 void context_ready(CUcontext context, CUdevice device, bool primary);
 void contexts_forget();
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

@@ -29,7 +29,7 @@ std::atomic<uint64_t> *find_named(const char *name) {
     return nullptr;
 }
 
-}  // namespace
+} // namespace
 
 void count_named(const char *name, uint64_t add) {
     if (!name || !*name) return;
@@ -49,7 +49,7 @@ void count_named(const char *name, uint64_t add) {
 
 uint64_t counter_value(const char *name) {
     if (!name) return 0;
-#define X(counter) \
+#define X(counter)                                                                                                     \
     if (strcmp(name, #counter) == 0) return counters.counter.load(std::memory_order_relaxed);
     FOUNDRY_COUNTERS(X)
 #undef X
@@ -78,4 +78,4 @@ void counters_each(void (*visit)(const char *name, uint64_t value, void *user), 
         visit(named[index].name, named[index].value.load(std::memory_order_relaxed), user);
 }
 
-}  // namespace foundry
+} // namespace foundry

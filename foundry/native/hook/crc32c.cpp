@@ -20,7 +20,8 @@ constexpr auto table = [] {
         all[0][byte] = value;
     }
     for (size_t slice = 1; slice < 8; ++slice)
-        for (size_t byte = 0; byte < 256; ++byte) all[slice][byte] = (all[slice - 1][byte] >> 8) ^ all[0][all[slice - 1][byte] & 255];
+        for (size_t byte = 0; byte < 256; ++byte)
+            all[slice][byte] = (all[slice - 1][byte] >> 8) ^ all[0][all[slice - 1][byte] & 255];
     return all;
 }();
 
@@ -41,7 +42,7 @@ __attribute__((target("sse4.2"))) uint32_t crc32c_hardware(uint32_t crc, const v
 }
 #endif
 
-}  // namespace
+} // namespace
 
 uint32_t crc32c_portable(uint32_t crc, const void *data, size_t size) {
     auto *bytes = static_cast<const uint8_t *>(data);
@@ -70,4 +71,4 @@ uint32_t crc32c(uint32_t crc, const void *data, size_t size) {
     return crc32c_portable(crc, data, size);
 }
 
-}  // namespace foundry
+} // namespace foundry

@@ -12,6 +12,6 @@ uint32_t crc32c(uint32_t crc, const void *data, size_t size);
 // The table version alone, for comparison in tests.
 uint32_t crc32c_portable(uint32_t crc, const void *data, size_t size);
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

@@ -1,19 +1,19 @@
-// The public dlsym. Compiled with -O2 and without sanitizers in every build: the last call must be a jump, because the C library
-// finds the meaning of RTLD_NEXT from the return address.
+// The public dlsym. Compiled with -O2 and without sanitizers in every build: the last call must be a jump, because the
+// C library finds the meaning of RTLD_NEXT from the return address.
 #include <dlfcn.h>
 
 #include <atomic>
 #include <initializer_list>
 
-#include "doors.h"
 #include "../table/real_dlsym.h"
+#include "doors.h"
 
 namespace foundry {
 namespace {
 
 std::atomic<DlsymFunction> found{nullptr};
 
-}  // namespace
+} // namespace
 
 DlsymFunction real_dlsym() {
     DlsymFunction function = found.load(std::memory_order_relaxed);
@@ -27,9 +27,10 @@ DlsymFunction real_dlsym() {
     return function;
 }
 
-}  // namespace foundry
+} // namespace foundry
 
-extern "C" __attribute__((visibility("default"))) void *dlsym(void *__restrict handle, const char *__restrict name) noexcept {
+extern "C" __attribute__((visibility("default"))) void *dlsym(void *__restrict handle,
+                                                              const char *__restrict name) noexcept {
     if (name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z') [[unlikely]] {
         void *answer;
         if (foundry::door_dlsym(handle, name, __builtin_return_address(0), &answer)) return answer;

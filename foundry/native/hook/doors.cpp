@@ -20,18 +20,23 @@ size_t base_length(const char *name) {
         return length > size && memcmp(name + length - size, suffix, size) == 0;
     };
     if (ends("_ptsz") || ends("_ptds")) length -= 5;
-    if (length > 3 && name[length - 3] == '_' && name[length - 2] == 'v' && name[length - 1] >= '0' && name[length - 1] <= '9') length -= 3;
+    if (length > 3 && name[length - 3] == '_' && name[length - 2] == 'v' && name[length - 1] >= '0' &&
+        name[length - 1] <= '9')
+        length -= 3;
     return length;
 }
 
-Treatment treatment(const Row &row) { return mode() == FOUNDRY_MODE_RESTORE ? row.restore : row.capture; }
+Treatment treatment(const Row &row) {
+    return mode() == FOUNDRY_MODE_RESTORE ? row.restore : row.capture;
+}
 
 // A row that is only forwarded needs no detour.
 bool wanted(const Row &row) {
     return mode() != FOUNDRY_MODE_OFF && bind_state() == Bind::bound && treatment(row) != Treatment::pass;
 }
 
-// Binds by the library that the address lies in, for programs that opened the driver under another name than its soname.
+// Binds by the library that the address lies in, for programs that opened the driver under another name than its
+// soname.
 void bind_by_address(const void *address) {
     if (bind_driver(nullptr) != Bind::absent) return;
     Dl_info info;
@@ -47,7 +52,7 @@ bool answer_with(void *value, void **answer) {
     return true;
 }
 
-}  // namespace
+} // namespace
 
 void *route_address(void *address, const char *name) {
     if (!address) return address;
@@ -88,7 +93,7 @@ bool door_dlsym(void *handle, const char *name, const void *caller, void **answe
     return answer_with(routed, answer);
 }
 
-}  // namespace foundry
+} // namespace foundry
 
 using namespace foundry;
 
@@ -125,4 +130,4 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cu
     return result;
 }
 
-}  // extern "C"
+} // extern "C"

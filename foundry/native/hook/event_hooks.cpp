@@ -17,6 +17,8 @@ CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags) {
     return result;
 }
 
-CUresult cuEventDestroy_v2(CUevent hEvent) { return DRIVER(cuEventDestroy_v2, hEvent); }
+CUresult cuEventDestroy_v2(CUevent hEvent) {
+    return DRIVER(cuEventDestroy_v2, hEvent);
+}
 
-}  // extern "C"
+} // extern "C"

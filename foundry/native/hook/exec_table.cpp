@@ -20,7 +20,9 @@ std::atomic<uint64_t> keys[slots];
 std::atomic<uint8_t> said[slots];
 size_t used;
 
-size_t first_slot(uint64_t key) { return (key * 0x9e3779b97f4a7c15u) >> 48; }
+size_t first_slot(uint64_t key) {
+    return (key * 0x9e3779b97f4a7c15u) >> 48;
+}
 static_assert(slots == size_t{1} << 16);
 
 // The slot of a key, or `slots`.
@@ -42,7 +44,7 @@ bool first_time(CUgraphExec exec, Said what) {
     return !(said[slot].fetch_or(what, std::memory_order_relaxed) & what);
 }
 
-}  // namespace
+} // namespace
 
 bool exec_add(CUgraphExec exec) {
     auto key = reinterpret_cast<uint64_t>(exec);
@@ -77,8 +79,12 @@ bool exec_remove(CUgraphExec exec) {
     return true;
 }
 
-bool exec_first_launch(CUgraphExec exec) { return first_time(exec, launched); }
-bool exec_first_change(CUgraphExec exec) { return first_time(exec, changed); }
+bool exec_first_launch(CUgraphExec exec) {
+    return first_time(exec, launched);
+}
+bool exec_first_change(CUgraphExec exec) {
+    return first_time(exec, changed);
+}
 
 void execs_forget() {
     new (&mutex) std::mutex;
@@ -87,4 +93,4 @@ void execs_forget() {
     used = 0;
 }
 
-}  // namespace foundry
+} // namespace foundry

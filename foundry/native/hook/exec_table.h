@@ -16,6 +16,6 @@ bool exec_first_launch(CUgraphExec exec);
 bool exec_first_change(CUgraphExec exec);
 void execs_forget();
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

@@ -33,9 +33,9 @@ struct FatbinEntry {
 };
 static_assert(sizeof(FatbinEntry) == 32 && offsetof(FatbinEntry, architecture) == 28);
 
-// Calls visit(entry, header bytes, payload bytes) for each whole entry. False: the container's lengths contradict each other.
-template <typename Visit>
-bool fatbin_each(const uint8_t *data, size_t size, Visit visit) {
+// Calls visit(entry, header bytes, payload bytes) for each whole entry. False: the container's lengths contradict each
+// other.
+template <typename Visit> bool fatbin_each(const uint8_t *data, size_t size, Visit visit) {
     FatbinHeader header;
     if (size < sizeof header) return false;
     memcpy(&header, data, sizeof header);
@@ -53,6 +53,6 @@ bool fatbin_each(const uint8_t *data, size_t size, Visit visit) {
     return true;
 }
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

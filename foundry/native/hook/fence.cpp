@@ -10,11 +10,12 @@
 namespace foundry {
 namespace {
 
-// Synchronising a context invalidates every capture in progress on it. So a fence announces itself before it looks for captures,
-// and a capture announces itself before it looks for fences: one of the two always sees the other.
+// Synchronising a context invalidates every capture in progress on it. So a fence announces itself before it looks for
+// captures, and a capture announces itself before it looks for fences: one of the two always sees the other.
 std::atomic<int> fences{0};
 
-// A fence may wait for a kernel that waits for the thread that begins the capture; then the driver's own answer must do.
+// A fence may wait for a kernel that waits for the thread that begins the capture; then the driver's own answer must
+// do.
 constexpr int64_t patience_nanoseconds = 2'000'000'000;
 
 int64_t now() {
@@ -23,7 +24,7 @@ int64_t now() {
     return time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec;
 }
 
-}  // namespace
+} // namespace
 
 bool fence_begin() {
     fences.fetch_add(1, std::memory_order_seq_cst);
@@ -32,7 +33,9 @@ bool fence_begin() {
     return false;
 }
 
-void fence_end() { fences.fetch_sub(1, std::memory_order_seq_cst); }
+void fence_end() {
+    fences.fetch_sub(1, std::memory_order_seq_cst);
+}
 
 void capture_begun() {
     detail::capture_depth.fetch_add(1, std::memory_order_seq_cst);
@@ -41,7 +44,9 @@ void capture_begun() {
     while (fences.load(std::memory_order_seq_cst) != 0 && now() < until) sched_yield();
 }
 
-void capture_ended() { detail::capture_depth.fetch_sub(1, std::memory_order_seq_cst); }
+void capture_ended() {
+    detail::capture_depth.fetch_sub(1, std::memory_order_seq_cst);
+}
 
 CUresult fence_context(CUcontext context) {
     CUcontext current = nullptr;
@@ -55,4 +60,4 @@ CUresult fence_context(CUcontext context) {
     return result;
 }
 
-}  // namespace foundry
+} // namespace foundry

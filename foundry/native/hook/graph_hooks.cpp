@@ -13,7 +13,9 @@ namespace {
 void instantiated(CUresult result, const CUgraphExec *exec, CUgraph graph, uint64_t flags) {
     if (result != CUDA_SUCCESS || !armed() || !exec || !*exec) return;
     count(counters.graphs_instantiated);
-    if (!exec_add(*exec)) finding_once("too-many-graphs", "more executable graphs are alive than the hook follows; later ones have no order of use");
+    if (!exec_add(*exec))
+        finding_once("too-many-graphs",
+                     "more executable graphs are alive than the hook follows; later ones have no order of use");
     record_graph(graph, *exec, flags);
     images_link_pending();
 }
@@ -31,20 +33,22 @@ void launched(CUgraphExec exec) {
     if (exec_first_launch(exec)) Frame(FOUNDRY_EVENT_EXEC_LAUNCHED).handle(exec).write();
 }
 
-}  // namespace
-}  // namespace foundry
+} // namespace
+} // namespace foundry
 
 using namespace foundry;
 
 extern "C" {
 
-CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize) {
+CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer,
+                            size_t bufferSize) {
     CUresult result = DRIVER(cuGraphInstantiate, phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
     instantiated(result, phGraphExec, hGraph, 0);
     return result;
 }
 
-CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize) {
+CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer,
+                               size_t bufferSize) {
     CUresult result = DRIVER(cuGraphInstantiate_v2, phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
     instantiated(result, phGraphExec, hGraph, 0);
     return result;
@@ -56,13 +60,15 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, u
     return result;
 }
 
-CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams) {
+CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
+                                      CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams) {
     CUresult result = DRIVER(cuGraphInstantiateWithParams, phGraphExec, hGraph, instantiateParams);
     instantiated(result, phGraphExec, hGraph, instantiateParams ? instantiateParams->flags : 0);
     return result;
 }
 
-CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams) {
+CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CUgraph hGraph,
+                                           CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams) {
     CUresult result = DRIVER(cuGraphInstantiateWithParams_ptsz, phGraphExec, hGraph, instantiateParams);
     instantiated(result, phGraphExec, hGraph, instantiateParams ? instantiateParams->flags : 0);
     return result;
@@ -86,36 +92,46 @@ CUresult cuGraphLaunch_ptsz(CUgraphExec hGraph, CUstream hStream) {
     return result;
 }
 
-CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out) {
-    return changed(DRIVER(cuGraphExecUpdate, hGraphExec, hGraph, hErrorNode_out, updateResult_out), hGraphExec, "updated");
+CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out,
+                           CUgraphExecUpdateResult *updateResult_out) {
+    return changed(DRIVER(cuGraphExecUpdate, hGraphExec, hGraph, hErrorNode_out, updateResult_out), hGraphExec,
+                   "updated");
 }
 
 CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo) {
     return changed(DRIVER(cuGraphExecUpdate_v2, hGraphExec, hGraph, resultInfo), hGraphExec, "updated");
 }
 
-CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams) {
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                        const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams) {
     return changed(DRIVER(cuGraphExecKernelNodeSetParams, hGraphExec, hNode, nodeParams), hGraphExec, "kernel node");
 }
 
-CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams) {
+CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                           const CUDA_KERNEL_NODE_PARAMS *nodeParams) {
     return changed(DRIVER(cuGraphExecKernelNodeSetParams_v2, hGraphExec, hNode, nodeParams), hGraphExec, "kernel node");
 }
 
-CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams, CUcontext ctx) {
-    return changed(DRIVER(cuGraphExecMemcpyNodeSetParams, hGraphExec, hNode, copyParams, ctx), hGraphExec, "memcpy node");
+CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams,
+                                        CUcontext ctx) {
+    return changed(DRIVER(cuGraphExecMemcpyNodeSetParams, hGraphExec, hNode, copyParams, ctx), hGraphExec,
+                   "memcpy node");
 }
 
-CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx) {
-    return changed(DRIVER(cuGraphExecMemsetNodeSetParams, hGraphExec, hNode, memsetParams, ctx), hGraphExec, "memset node");
+CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                        const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx) {
+    return changed(DRIVER(cuGraphExecMemsetNodeSetParams, hGraphExec, hNode, memsetParams, ctx), hGraphExec,
+                   "memset node");
 }
 
-CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams) {
+CUresult cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                      const CUDA_HOST_NODE_PARAMS *nodeParams) {
     return changed(DRIVER(cuGraphExecHostNodeSetParams, hGraphExec, hNode, nodeParams), hGraphExec, "host node");
 }
 
 CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph) {
-    return changed(DRIVER(cuGraphExecChildGraphNodeSetParams, hGraphExec, hNode, childGraph), hGraphExec, "child graph");
+    return changed(DRIVER(cuGraphExecChildGraphNodeSetParams, hGraphExec, hNode, childGraph), hGraphExec,
+                   "child graph");
 }
 
 CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event) {
@@ -134,4 +150,4 @@ CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsign
     return changed(DRIVER(cuGraphNodeSetEnabled, hGraphExec, hNode, isEnabled), hGraphExec, "node enabled or disabled");
 }
 
-}  // extern "C"
+} // extern "C"

@@ -17,7 +17,7 @@ struct Label {
 
 __thread Label label __attribute__((tls_model("initial-exec")));
 
-}  // namespace
+} // namespace
 
 bool graph_label_begin(const char *set, const char *key) {
     if (label.set) return false;
@@ -51,4 +51,4 @@ bool graph_label_take(const char **set, const char **key) {
     return true;
 }
 
-}  // namespace foundry
+} // namespace foundry

@@ -7,6 +7,6 @@ namespace foundry {
 // The open label of this thread, once; else two empty strings. Valid until the label ends.
 bool graph_label_take(const char **set, const char **key);
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

@@ -9,12 +9,12 @@
 
 #include "captures.h"
 #include "counters.h"
+#include "exec_table.h"
 #include "graph_label.h"
 #include "kernel_record.h"
 #include "process.h"
 #include "spool.h"
 #include "state.h"
-#include "exec_table.h"
 
 namespace foundry {
 namespace {
@@ -26,11 +26,11 @@ static_assert(sizeof(CUkernelNodeAttrValue) == attribute_bytes);
 static_assert(sizeof(CUDA_MEMCPY3D) == 200);
 
 class Recording {
-   public:
+  public:
     Recording(Frame &frame, CUdevice device, CUcontext context) : frame_(frame), kernels_(device), context_(context) {}
     void body(CUgraph graph, int depth);
 
-   private:
+  private:
     void node(CUgraphNode node, const char *reason, int depth);
     // Writes what follows the reason; "" or why it could not be read (then nothing of it stays).
     const char *kernel(CUgraphNode node);
@@ -69,7 +69,8 @@ bool Recording::parameters(const KernelRecord &kernel, void **values, void **ext
     size_t size = 0;
     for (int index = 0; extra && index < 16 && extra[index] != CU_LAUNCH_PARAM_END; index += 2) {
         if (extra[index] == CU_LAUNCH_PARAM_BUFFER_POINTER) packed = extra[index + 1];
-        if (extra[index] == CU_LAUNCH_PARAM_BUFFER_SIZE && extra[index + 1]) size = *static_cast<size_t *>(extra[index + 1]);
+        if (extra[index] == CU_LAUNCH_PARAM_BUFFER_SIZE && extra[index + 1])
+            size = *static_cast<size_t *>(extra[index + 1]);
     }
     if (!packed || size < kernel.parameter_bytes) return false;
     memcpy(buffer_.data(), packed, buffer_.size());
@@ -84,7 +85,8 @@ void Recording::attributes(CUgraphNode node) {
     for (uint32_t id = 1; id <= last_attribute; ++id) {
         unsigned char value[attribute_bytes] = {};
         auto *room = reinterpret_cast<CUkernelNodeAttrValue *>(value);
-        if (real.cuGraphKernelNodeGetAttribute(node, static_cast<CUkernelNodeAttrID>(id), room) != CUDA_SUCCESS) continue;
+        if (real.cuGraphKernelNodeGetAttribute(node, static_cast<CUkernelNodeAttrID>(id), room) != CUDA_SUCCESS)
+            continue;
         size_t size = attribute_bytes;
         while (size && !value[size - 1]) --size;
         frame_.u32(id).bytes(value, size);
@@ -106,33 +108,54 @@ const char *Recording::kernel(CUgraphNode node) {
     if (result != CUDA_SUCCESS) return failed("kernel node", result);
     const KernelRecord &kernel = kernels_.record(now.kern, now.func);
     if (!kernel.reason.empty()) return kernel.reason.c_str();
-    if (!parameters(kernel, now.kernelParams, now.extra)) return "the driver gives no values for the kernel's parameters";
-    frame_.str("").u64(kernel.handle).u32(now.gridDimX).u32(now.gridDimY).u32(now.gridDimZ).u32(now.blockDimX).u32(now.blockDimY)
-        .u32(now.blockDimZ).u32(now.sharedMemBytes).handle(now.ctx ? now.ctx : context_).bytes(buffer_.data(), buffer_.size());
+    if (!parameters(kernel, now.kernelParams, now.extra))
+        return "the driver gives no values for the kernel's parameters";
+    frame_.str("")
+        .u64(kernel.handle)
+        .u32(now.gridDimX)
+        .u32(now.gridDimY)
+        .u32(now.gridDimZ)
+        .u32(now.blockDimX)
+        .u32(now.blockDimY)
+        .u32(now.blockDimZ)
+        .u32(now.sharedMemBytes)
+        .handle(now.ctx ? now.ctx : context_)
+        .bytes(buffer_.data(), buffer_.size());
     attributes(node);
     return "";
 }
 
 const char *Recording::memset_node(CUgraphNode node) {
     CUDA_MEMSET_NODE_PARAMS set{};
-    CUresult result = real.cuGraphMemsetNodeGetParams ? real.cuGraphMemsetNodeGetParams(node, &set) : CUDA_ERROR_NOT_SUPPORTED;
+    CUresult result =
+        real.cuGraphMemsetNodeGetParams ? real.cuGraphMemsetNodeGetParams(node, &set) : CUDA_ERROR_NOT_SUPPORTED;
     if (result != CUDA_SUCCESS) return failed("memset node", result);
-    frame_.str("").u64(set.dst).u64(set.pitch).u32(set.value).u32(set.elementSize).u64(set.width).u64(set.height).handle(context_);
+    frame_.str("")
+        .u64(set.dst)
+        .u64(set.pitch)
+        .u32(set.value)
+        .u32(set.elementSize)
+        .u64(set.width)
+        .u64(set.height)
+        .handle(context_);
     return "";
 }
 
 const char *Recording::memcpy_node(CUgraphNode node) {
     CUDA_MEMCPY3D copy{};
-    CUresult result = real.cuGraphMemcpyNodeGetParams ? real.cuGraphMemcpyNodeGetParams(node, &copy) : CUDA_ERROR_NOT_SUPPORTED;
+    CUresult result =
+        real.cuGraphMemcpyNodeGetParams ? real.cuGraphMemcpyNodeGetParams(node, &copy) : CUDA_ERROR_NOT_SUPPORTED;
     if (result != CUDA_SUCCESS) return failed("memcpy node", result);
-    if (copy.srcMemoryType == CU_MEMORYTYPE_ARRAY || copy.dstMemoryType == CU_MEMORYTYPE_ARRAY) return "copies from or to a CUDA array";
+    if (copy.srcMemoryType == CU_MEMORYTYPE_ARRAY || copy.dstMemoryType == CU_MEMORYTYPE_ARRAY)
+        return "copies from or to a CUDA array";
     frame_.str("").bytes(&copy, sizeof copy).handle(context_);
     return "";
 }
 
 const char *Recording::child(CUgraphNode node, int depth) {
     CUgraph graph = nullptr;
-    CUresult result = real.cuGraphChildGraphNodeGetGraph ? real.cuGraphChildGraphNodeGetGraph(node, &graph) : CUDA_ERROR_NOT_SUPPORTED;
+    CUresult result = real.cuGraphChildGraphNodeGetGraph ? real.cuGraphChildGraphNodeGetGraph(node, &graph)
+                                                         : CUDA_ERROR_NOT_SUPPORTED;
     if (result != CUDA_SUCCESS) return failed("child graph", result);
     if (depth + 1 >= deepest_child) return "child graphs are nested too deep";
     frame_.str("");
@@ -152,21 +175,30 @@ const char *Recording::event(CUgraphNode node, bool record) {
 // Why nodes of a type cannot be rebuilt, "" for those that can.
 const char *refusal(CUgraphNodeType type) {
     switch (static_cast<int>(type)) {
-        case CU_GRAPH_NODE_TYPE_KERNEL:
-        case CU_GRAPH_NODE_TYPE_MEMCPY:
-        case CU_GRAPH_NODE_TYPE_MEMSET:
-        case CU_GRAPH_NODE_TYPE_GRAPH:
-        case CU_GRAPH_NODE_TYPE_EMPTY:
-        case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-        case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return "";
-        case CU_GRAPH_NODE_TYPE_HOST: return "calls a host function";
-        case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL: return "signals an external semaphore";
-        case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT: return "waits for an external semaphore";
-        case CU_GRAPH_NODE_TYPE_MEM_ALLOC: return "allocates memory within the graph";
-        case CU_GRAPH_NODE_TYPE_MEM_FREE: return "frees memory within the graph";
-        case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return "batch of memory operations";
-        case CU_GRAPH_NODE_TYPE_CONDITIONAL: return "conditional node";
-        default: return "unknown kind of node";
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+    case CU_GRAPH_NODE_TYPE_EMPTY:
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+        return "";
+    case CU_GRAPH_NODE_TYPE_HOST:
+        return "calls a host function";
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
+        return "signals an external semaphore";
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
+        return "waits for an external semaphore";
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+        return "allocates memory within the graph";
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+        return "frees memory within the graph";
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+        return "batch of memory operations";
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+        return "conditional node";
+    default:
+        return "unknown kind of node";
     }
 }
 
@@ -178,13 +210,27 @@ void Recording::node(CUgraphNode node, const char *reason, int depth) {
     if (!*reason) reason = refusal(type);
     size_t at = frame_.size();
     if (!*reason) switch (static_cast<int>(type)) {
-            case CU_GRAPH_NODE_TYPE_KERNEL: reason = kernel(node); break;
-            case CU_GRAPH_NODE_TYPE_MEMSET: reason = memset_node(node); break;
-            case CU_GRAPH_NODE_TYPE_MEMCPY: reason = memcpy_node(node); break;
-            case CU_GRAPH_NODE_TYPE_GRAPH: reason = child(node, depth); break;
-            case CU_GRAPH_NODE_TYPE_WAIT_EVENT: reason = event(node, false); break;
-            case CU_GRAPH_NODE_TYPE_EVENT_RECORD: reason = event(node, true); break;
-            default: frame_.str(""); break;
+        case CU_GRAPH_NODE_TYPE_KERNEL:
+            reason = kernel(node);
+            break;
+        case CU_GRAPH_NODE_TYPE_MEMSET:
+            reason = memset_node(node);
+            break;
+        case CU_GRAPH_NODE_TYPE_MEMCPY:
+            reason = memcpy_node(node);
+            break;
+        case CU_GRAPH_NODE_TYPE_GRAPH:
+            reason = child(node, depth);
+            break;
+        case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+            reason = event(node, false);
+            break;
+        case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+            reason = event(node, true);
+            break;
+        default:
+            frame_.str("");
+            break;
         }
     if (!*reason) return;
     frame_.truncate(at);
@@ -217,8 +263,9 @@ CUresult read_edges(CUgraph graph, Edges *edges) {
     edges->from.resize(count);
     edges->to.resize(count);
     edges->data.resize(count);
-    result = with_data ? real.cuGraphGetEdges_v2(graph, edges->from.data(), edges->to.data(), edges->data.data(), &count)
-                       : real.cuGraphGetEdges(graph, edges->from.data(), edges->to.data(), &count);
+    result = with_data
+                 ? real.cuGraphGetEdges_v2(graph, edges->from.data(), edges->to.data(), edges->data.data(), &count)
+                 : real.cuGraphGetEdges(graph, edges->from.data(), edges->to.data(), &count);
     edges->from.resize(std::min(count, edges->from.size()));
     return result;
 }
@@ -236,7 +283,8 @@ void Recording::body(CUgraph graph, int depth) {
         return;
     }
     frame_.u32(static_cast<uint32_t>(nodes.size()));
-    for (CUgraphNode entry : nodes) node(entry, edge_result == CUDA_SUCCESS ? "" : failed("edges of the graph", edge_result), depth);
+    for (CUgraphNode entry : nodes)
+        node(entry, edge_result == CUDA_SUCCESS ? "" : failed("edges of the graph", edge_result), depth);
 
     std::vector<std::pair<CUgraphNode, uint32_t>> order;
     for (uint32_t index = 0; index < nodes.size(); ++index) order.emplace_back(nodes[index], index);
@@ -255,7 +303,7 @@ void Recording::body(CUgraph graph, int depth) {
     frame_.patch_u32(at, count);
 }
 
-}  // namespace
+} // namespace
 
 void record_graph(CUgraph graph, CUgraphExec exec, uint64_t flags) {
     CUdevice device = 0;
@@ -265,7 +313,14 @@ void record_graph(CUgraph graph, CUgraphExec exec, uint64_t flags) {
     const char *set, *key;
     graph_label_take(&set, &key);
     Frame frame(FOUNDRY_EVENT_GRAPH);
-    frame.handle(graph).handle(exec).u64(flags).u32(static_cast<uint32_t>(device)).handle(context).u8(captured_graph(graph)).str(set).str(key);
+    frame.handle(graph)
+        .handle(exec)
+        .u64(flags)
+        .u32(static_cast<uint32_t>(device))
+        .handle(context)
+        .u8(captured_graph(graph))
+        .str(set)
+        .str(key);
     Recording(frame, device, context).body(graph, 0);
     if (frame.write()) count(counters.graphs_recorded);
 }
@@ -275,4 +330,4 @@ void recorder_forget() {
     execs_forget();
 }
 
-}  // namespace foundry
+} // namespace foundry

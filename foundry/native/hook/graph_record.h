@@ -11,6 +11,6 @@ namespace foundry {
 // After a successful instantiation. Changes nothing: neither the graph, nor the exec, nor any result.
 void record_graph(CUgraph graph, CUgraphExec exec, uint64_t flags);
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

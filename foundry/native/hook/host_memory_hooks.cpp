@@ -10,13 +10,15 @@ extern "C" {
 
 CUresult cuMemAllocHost_v2(void **pp, size_t bytesize) {
     CUresult result = DRIVER(cuMemAllocHost_v2, pp, bytesize);
-    if (result == CUDA_SUCCESS && armed() && pp) range_add(FOUNDRY_RANGE_PINNED, reinterpret_cast<uint64_t>(*pp), bytesize);
+    if (result == CUDA_SUCCESS && armed() && pp)
+        range_add(FOUNDRY_RANGE_PINNED, reinterpret_cast<uint64_t>(*pp), bytesize);
     return result;
 }
 
 CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) {
     CUresult result = DRIVER(cuMemHostAlloc, pp, bytesize, Flags);
-    if (result == CUDA_SUCCESS && armed() && pp) range_add(FOUNDRY_RANGE_PINNED, reinterpret_cast<uint64_t>(*pp), bytesize);
+    if (result == CUDA_SUCCESS && armed() && pp)
+        range_add(FOUNDRY_RANGE_PINNED, reinterpret_cast<uint64_t>(*pp), bytesize);
     return result;
 }
 
@@ -38,4 +40,4 @@ CUresult cuMemHostUnregister(void *p) {
     return result;
 }
 
-}  // extern "C"
+} // extern "C"

@@ -1,5 +1,5 @@
-// How many bytes an image pointer stands for. Lengths come from the image's own headers only, and are believed only as far as
-// memory is mapped.
+// How many bytes an image pointer stands for. Lengths come from the image's own headers only, and are believed only as
+// far as memory is mapped.
 #include <elf.h>
 #include <stdint.h>
 #include <string.h>
@@ -35,8 +35,7 @@ bool mapped(const void *address, size_t size) {
     return begin >= page && msync(reinterpret_cast<void *>(first), begin + size - first, MS_ASYNC) == 0;
 }
 
-template <typename Header>
-bool read(const uint8_t *at, Header *header) {
+template <typename Header> bool read(const uint8_t *at, Header *header) {
     if (!mapped(at, sizeof *header)) return false;
     memcpy(header, at, sizeof *header);
     return true;
@@ -45,20 +44,25 @@ bool read(const uint8_t *at, Header *header) {
 size_t elf_size(const uint8_t *data) {
     Elf64_Ehdr header;
     if (!read(data, &header) || header.e_ident[EI_CLASS] != ELFCLASS64) return 0;
-    if ((header.e_shnum && header.e_shentsize != sizeof(Elf64_Shdr)) || (header.e_phnum && header.e_phentsize != sizeof(Elf64_Phdr))) return 0;
+    if ((header.e_shnum && header.e_shentsize != sizeof(Elf64_Shdr)) ||
+        (header.e_phnum && header.e_phentsize != sizeof(Elf64_Phdr)))
+        return 0;
     uint64_t end = sizeof header;
     auto reach = [&end](uint64_t offset, uint64_t size) {
         if (offset > most_bytes || size > most_bytes) return false;
         end = std::max(end, offset + size);
         return true;
     };
-    uint64_t sections = uint64_t{header.e_shnum} * sizeof(Elf64_Shdr), segments = uint64_t{header.e_phnum} * sizeof(Elf64_Phdr);
-    if (!reach(header.e_shnum ? header.e_shoff : 0, sections) || !reach(header.e_phnum ? header.e_phoff : 0, segments)) return 0;
+    uint64_t sections = uint64_t{header.e_shnum} * sizeof(Elf64_Shdr),
+             segments = uint64_t{header.e_phnum} * sizeof(Elf64_Phdr);
+    if (!reach(header.e_shnum ? header.e_shoff : 0, sections) || !reach(header.e_phnum ? header.e_phoff : 0, segments))
+        return 0;
     if (!mapped(data, end)) return 0;
     for (unsigned index = 0; index < header.e_shnum; ++index) {
         Elf64_Shdr section;
         memcpy(&section, data + header.e_shoff + index * sizeof section, sizeof section);
-        if (section.sh_type != SHT_NOBITS && section.sh_type != SHT_NULL && !reach(section.sh_offset, section.sh_size)) return 0;
+        if (section.sh_type != SHT_NOBITS && section.sh_type != SHT_NULL && !reach(section.sh_offset, section.sh_size))
+            return 0;
     }
     for (unsigned index = 0; index < header.e_phnum; ++index) {
         Elf64_Phdr segment;
@@ -90,7 +94,8 @@ size_t text_size(const uint8_t *data) {
         auto at = reinterpret_cast<uintptr_t>(data + size);
         size_t piece = step - at % step;
         if (!mapped(data + size, piece)) return 0;
-        if (const void *end = memchr(data + size, 0, piece)) return static_cast<size_t>(static_cast<const uint8_t *>(end) - data) + 1;
+        if (const void *end = memchr(data + size, 0, piece))
+            return static_cast<size_t>(static_cast<const uint8_t *>(end) - data) + 1;
         size += piece;
     }
     return 0;
@@ -107,7 +112,7 @@ ImageBytes checked(const uint8_t *data, size_t size, int format) {
     return {data, size, format};
 }
 
-}  // namespace
+} // namespace
 
 ImageBytes image_bytes(const void *image) {
     auto *data = static_cast<const uint8_t *>(image);
@@ -135,4 +140,4 @@ size_t image_size(const void *image, int *format) {
     return bytes.size;
 }
 
-}  // namespace foundry
+} // namespace foundry

@@ -37,39 +37,44 @@ bool fatbin_key(const uint8_t *data, size_t size, uint32_t compute_capability, u
 
 bool option_changes_code(CUjit_option option) {
     switch (option) {
-        case CU_JIT_THREADS_PER_BLOCK:
-        case CU_JIT_TARGET_FROM_CUCONTEXT:
-        case CU_JIT_CACHE_MODE: return false;
-        default: return jit_option_plain(option);
+    case CU_JIT_THREADS_PER_BLOCK:
+    case CU_JIT_TARGET_FROM_CUCONTEXT:
+    case CU_JIT_CACHE_MODE:
+        return false;
+    default:
+        return jit_option_plain(option);
     }
 }
 
-}  // namespace
+} // namespace
 
 void image_key(const void *image, size_t size, uint32_t compute_capability, uint8_t key[32]) {
     ImageBytes bytes = image_bytes(image);
     auto *data = bytes.data && bytes.size ? bytes.data : static_cast<const uint8_t *>(image);
-    if (size >= sizeof(FatbinHeader) && is_fatbin(data, size) && fatbin_key(data, size, compute_capability, key)) return;
+    if (size >= sizeof(FatbinHeader) && is_fatbin(data, size) && fatbin_key(data, size, compute_capability, key))
+        return;
     sha256(data, size, key);
 }
 
 bool jit_option_plain(CUjit_option option) {
     switch (option) {
-        case CU_JIT_MAX_REGISTERS:
-        case CU_JIT_THREADS_PER_BLOCK:
-        case CU_JIT_OPTIMIZATION_LEVEL:
-        case CU_JIT_TARGET_FROM_CUCONTEXT:
-        case CU_JIT_TARGET:
-        case CU_JIT_FALLBACK_STRATEGY:
-        case CU_JIT_GENERATE_DEBUG_INFO:
-        case CU_JIT_GENERATE_LINE_INFO:
-        case CU_JIT_CACHE_MODE:
-        case CU_JIT_FAST_COMPILE:
-        case CU_JIT_POSITION_INDEPENDENT_CODE:
-        case CU_JIT_MIN_CTA_PER_SM:
-        case CU_JIT_MAX_THREADS_PER_BLOCK:
-        case CU_JIT_OVERRIDE_DIRECTIVE_VALUES: return true;
-        default: return false;
+    case CU_JIT_MAX_REGISTERS:
+    case CU_JIT_THREADS_PER_BLOCK:
+    case CU_JIT_OPTIMIZATION_LEVEL:
+    case CU_JIT_TARGET_FROM_CUCONTEXT:
+    case CU_JIT_TARGET:
+    case CU_JIT_FALLBACK_STRATEGY:
+    case CU_JIT_GENERATE_DEBUG_INFO:
+    case CU_JIT_GENERATE_LINE_INFO:
+    case CU_JIT_CACHE_MODE:
+    case CU_JIT_FAST_COMPILE:
+    case CU_JIT_POSITION_INDEPENDENT_CODE:
+    case CU_JIT_MIN_CTA_PER_SM:
+    case CU_JIT_MAX_THREADS_PER_BLOCK:
+    case CU_JIT_OVERRIDE_DIRECTIVE_VALUES:
+        return true;
+    default:
+        return false;
     }
 }
 
@@ -95,9 +100,11 @@ bool image_has_code(const void *image, size_t size, uint32_t compute_capability)
     bool has = false;
     bool whole = fatbin_each(bytes.data, size, [&](const FatbinEntry &entry, const uint8_t *, const uint8_t *) {
         // Machine code runs on devices of its own major version and no lower minor.
-        if (entry.kind == fatbin_elf && entry.architecture / 10 == compute_capability / 10 && entry.architecture <= compute_capability) has = true;
+        if (entry.kind == fatbin_elf && entry.architecture / 10 == compute_capability / 10 &&
+            entry.architecture <= compute_capability)
+            has = true;
     });
     return has || !whole;
 }
 
-}  // namespace foundry
+} // namespace foundry

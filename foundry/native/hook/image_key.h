@@ -22,9 +22,9 @@ ImageBytes image_bytes(const void *image);
 // Size alone. 0 = unknown. format may be null.
 size_t image_size(const void *image, int *format);
 
-// SHA-256. Fatbin container: the container header, each entry's header, and the payloads of the entries for this compute capability
-// (10 * major + minor) if there is any; else, and for every other format, all bytes. `image` is where the bytes begin
-// (ImageBytes::data; a wrapper is followed), `size` their number.
+// SHA-256. Fatbin container: the container header, each entry's header, and the payloads of the entries for this
+// compute capability (10 * major + minor) if there is any; else, and for every other format, all bytes. `image` is
+// where the bytes begin (ImageBytes::data; a wrapper is followed), `size` their number.
 void image_key(const void *image, size_t size, uint32_t compute_capability, uint8_t key[32]);
 
 // JIT options that change the code are part of the identity: key = SHA-256(key, then u32 option, u64 value each).
@@ -33,11 +33,14 @@ void image_key_options(uint8_t key[32], const CUjit_option *options, void *const
 // True for options whose value is a plain number that the program gives.
 bool jit_option_plain(CUjit_option option);
 // That number; the upper half of the pointer it travels in is whatever was there.
-inline uint64_t jit_option_value(const void *value) { return static_cast<uint32_t>(reinterpret_cast<uint64_t>(value)); }
+inline uint64_t jit_option_value(const void *value) {
+    return static_cast<uint32_t>(reinterpret_cast<uint64_t>(value));
+}
 
-// True if the image has machine code for this compute capability (a cubin, or a fatbin with a fitting entry); a PTX image has not.
+// True if the image has machine code for this compute capability (a cubin, or a fatbin with a fitting entry); a PTX
+// image has not.
 bool image_has_code(const void *image, size_t size, uint32_t compute_capability);
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

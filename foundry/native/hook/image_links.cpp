@@ -39,12 +39,14 @@ bool link(const Waiting &image, Linked *linked) {
     std::vector<CUjit_option> options = image.options;
     std::vector<void *> values = image.values;
     CUlinkState link_state = nullptr;
-    if (real.cuLinkCreate_v2(static_cast<unsigned>(options.size()), options.data(), values.data(), &link_state) != CUDA_SUCCESS) return false;
+    if (real.cuLinkCreate_v2(static_cast<unsigned>(options.size()), options.data(), values.data(), &link_state) !=
+        CUDA_SUCCESS)
+        return false;
     CUjitInputType type = image.format == FOUNDRY_FORMAT_PTX ? CU_JIT_INPUT_PTX : CU_JIT_INPUT_FATBINARY;
     void *cubin = nullptr;
     size_t size = 0;
-    bool well = real.cuLinkAddData_v2(link_state, type, const_cast<uint8_t *>(image.bytes.data()), image.bytes.size(), "image", 0, nullptr,
-                                      nullptr) == CUDA_SUCCESS &&
+    bool well = real.cuLinkAddData_v2(link_state, type, const_cast<uint8_t *>(image.bytes.data()), image.bytes.size(),
+                                      "image", 0, nullptr, nullptr) == CUDA_SUCCESS &&
                 real.cuLinkComplete(link_state, &cubin, &size) == CUDA_SUCCESS && cubin && size;
     // The cubin belongs to the link and dies with it.
     if (well) well = spool_blob(cubin, size, &linked->blob);
@@ -65,7 +67,8 @@ void link_and_write(const Waiting &image) {
         }
     }
     if (!known && !link(image, &linked)) {
-        finding_once("link-failed", "an image without machine code for this device could not be linked to a cubin; a restore compiles it again");
+        finding_once("link-failed", "an image without machine code for this device could not be linked to a cubin; a "
+                                    "restore compiles it again");
         return;
     }
     {
@@ -76,7 +79,7 @@ void link_and_write(const Waiting &image) {
     Frame(FOUNDRY_EVENT_IMAGE_LINKED).u64(image.handle).u32(linked.blob).u64(linked.size).write();
 }
 
-}  // namespace
+} // namespace
 
 void link_later(uint64_t handle, const ImageLoad &load) {
     if (load.bytes.format != FOUNDRY_FORMAT_PTX && load.bytes.format != FOUNDRY_FORMAT_FATBIN) return;
@@ -116,4 +119,4 @@ void links_forget() {
     done = nullptr;
 }
 
-}  // namespace foundry
+} // namespace foundry

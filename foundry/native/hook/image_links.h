@@ -1,4 +1,5 @@
-// Images that the driver compiles when it loads them: the cubin they become is stored, so that a restore never compiles.
+// Images that the driver compiles when it loads them: the cubin they become is stored, so that a restore never
+// compiles.
 #ifndef FOUNDRY_HOOK_IMAGE_LINKS_H
 #define FOUNDRY_HOOK_IMAGE_LINKS_H
 
@@ -13,6 +14,6 @@ void link_later(uint64_t handle, const ImageLoad &load);
 void link_forget(uint64_t handle);
 void links_forget();
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

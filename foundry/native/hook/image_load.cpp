@@ -55,14 +55,15 @@ void ImageLoad::from_file(const char *path, CUjit_option *given, void **given_va
     if (file < 0) return;
     off_t size = lseek(file, 0, SEEK_END);
     if (size > 0) {
-        // One byte more than the file, so that text ends with a zero; a page that the file does not reach would fault, so a
-        // private copy on anonymous memory is made instead of a mapping of the file.
+        // One byte more than the file, so that text ends with a zero; a page that the file does not reach would fault,
+        // so a private copy on anonymous memory is made instead of a mapping of the file.
         owned_size = static_cast<size_t>(size) + 1;
         owned = mmap(nullptr, owned_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (owned == MAP_FAILED) owned = nullptr;
         size_t done = 0;
         while (owned && done < static_cast<size_t>(size)) {
-            ssize_t got = pread(file, static_cast<char *>(owned) + done, static_cast<size_t>(size) - done, static_cast<off_t>(done));
+            ssize_t got = pread(file, static_cast<char *>(owned) + done, static_cast<size_t>(size) - done,
+                                static_cast<off_t>(done));
             if (got <= 0) break;
             done += static_cast<size_t>(got);
         }
@@ -74,4 +75,4 @@ void ImageLoad::from_file(const char *path, CUjit_option *given, void **given_va
     identify();
 }
 
-}  // namespace foundry
+} // namespace foundry

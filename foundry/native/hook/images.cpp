@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "fatbin.h"
+#include "fatbin_thin.h"
 #include "image_links.h"
 #include "process.h"
 #include "ranges.h"
@@ -45,33 +45,14 @@ State &all() {
     return *state;
 }
 
-uint64_t number(const void *handle) { return reinterpret_cast<uint64_t>(handle); }
+uint64_t number(const void *handle) {
+    return reinterpret_cast<uint64_t>(handle);
+}
 
 // With the lock held.
 uint64_t resolve(uint64_t handle) {
     auto alias = all().aliases.find(handle);
     return alias == all().aliases.end() ? handle : alias->second;
-}
-
-// Of an image whose bytes the archive has, only what this device runs is kept: a container that holds the entries for it alone.
-bool write_thin(const ImageLoad &load, uint32_t capability, uint32_t *blob) {
-    FatbinHeader header;
-    memcpy(&header, load.bytes.data, sizeof header);
-    uint64_t body = 0;
-    bool whole = fatbin_each(load.bytes.data, load.bytes.size, [&](const FatbinEntry &entry, const uint8_t *, const uint8_t *) {
-        if (entry.architecture == capability) body += entry.header_size + entry.payload_size;
-    });
-    if (!whole || !body) return false;
-    BlobWriter writer;
-    if (!spool_blob_begin(&writer)) return false;
-    uint16_t header_size = header.header_size;
-    header.body_size = body;
-    spool_blob_add(&writer, &header, sizeof header);
-    spool_blob_add(&writer, load.bytes.data + sizeof header, header_size - sizeof header);
-    fatbin_each(load.bytes.data, load.bytes.size, [&](const FatbinEntry &entry, const uint8_t *head, const uint8_t *) {
-        if (entry.architecture == capability) spool_blob_add(&writer, head, entry.header_size + entry.payload_size);
-    });
-    return spool_blob_end(&writer, blob);
 }
 
 bool blob_for(const ImageLoad &load, bool handed_over, uint32_t *blob) {
@@ -85,7 +66,8 @@ bool blob_for(const ImageLoad &load, bool handed_over, uint32_t *blob) {
             return true;
         }
     }
-    bool thin = handed_over && load.bytes.format == FOUNDRY_FORMAT_FATBIN && write_thin(load, compute_capability(), blob);
+    bool thin =
+        handed_over && load.bytes.format == FOUNDRY_FORMAT_FATBIN && write_thin(load, compute_capability(), blob);
     if (!thin && !spool_blob(load.bytes.data, load.bytes.size, blob)) return false;
     std::lock_guard<std::mutex> lock(mutex);
     // Two threads may have written the same image at once; the first number stays.
@@ -102,7 +84,7 @@ void forget_kernels(uint64_t image) {
     });
 }
 
-}  // namespace
+} // namespace
 
 void image_loaded(uint64_t handle, int api, const ImageLoad &load, CUcontext context, bool handed_over) {
     {
@@ -112,14 +94,20 @@ void image_loaded(uint64_t handle, int api, const ImageLoad &load, CUcontext con
         image.context = context;
     }
     if (!load.known()) {
-        finding_once("image-unknown", "an image was loaded whose size could not be told; graphs that use it cannot be restored");
+        finding_once("image-unknown",
+                     "an image was loaded whose size could not be told; graphs that use it cannot be restored");
         return;
     }
     uint32_t blob;
     if (!blob_for(load, handed_over, &blob)) return;
     Frame frame(FOUNDRY_EVENT_IMAGE);
-    frame.u64(handle).u8(static_cast<uint8_t>(api)).u8(static_cast<uint8_t>(load.bytes.format)).u32(blob).u64(load.bytes.size)
-        .raw(load.key, sizeof load.key).handle(context);
+    frame.u64(handle)
+        .u8(static_cast<uint8_t>(api))
+        .u8(static_cast<uint8_t>(load.bytes.format))
+        .u32(blob)
+        .u64(load.bytes.size)
+        .raw(load.key, sizeof load.key)
+        .handle(context);
     size_t at = frame.size();
     uint32_t count = 0;
     frame.u32(0);
@@ -193,7 +181,9 @@ bool image_known(uint64_t handle) {
     return all().images.count(handle) != 0;
 }
 
-uint64_t images_generation() { return generation.load(std::memory_order_acquire); }
+uint64_t images_generation() {
+    return generation.load(std::memory_order_acquire);
+}
 
 void images_forget() {
     new (&mutex) std::mutex;
@@ -201,4 +191,4 @@ void images_forget() {
     links_forget();
 }
 
-}  // namespace foundry
+} // namespace foundry

@@ -34,11 +34,12 @@ struct ImageLoad {
     // Maps the file; unknown if it cannot be read.
     void from_file(const char *path, CUjit_option *options, void **values, unsigned count);
 
-   private:
+  private:
     void identify();
 };
 
-// After a successful load, real or handed over: writes the blob if the key is new, IMAGE, and later IMAGE_LINKED where that pays.
+// After a successful load, real or handed over: writes the blob if the key is new, IMAGE, and later IMAGE_LINKED where
+// that pays.
 void image_loaded(uint64_t handle, int api, const ImageLoad &load, CUcontext context, bool handed_over);
 // After the program gave up its reference. Writes IMAGE_GONE with the last one and forgets all kernels of the image.
 void image_unloaded(uint64_t handle);
@@ -62,6 +63,6 @@ uint32_t compute_capability();
 // Links images without machine code for this device to a cubin, those that are still waiting. No-op during captures.
 void images_link_pending();
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

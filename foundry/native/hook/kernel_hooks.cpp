@@ -34,4 +34,4 @@ CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config) {
     return DRIVER(cuFuncSetCacheConfig, hfunc, config);
 }
 
-}  // extern "C"
+} // extern "C"

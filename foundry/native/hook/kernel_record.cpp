@@ -8,9 +8,9 @@
 #include <mutex>
 #include <new>
 
+#include "../table/row.h"
 #include "images.h"
 #include "spool.h"
-#include "../table/row.h"
 
 namespace foundry {
 namespace {
@@ -30,9 +30,9 @@ struct State {
 
 constexpr size_t most_parameters = 4096;
 constexpr CUfunction_attribute settable[] = {
-    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,  CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
-    CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET,       CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
-    CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT,        CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH,
+    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,     CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+    CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET,          CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,
+    CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT,           CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH,
     CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
 };
 
@@ -55,18 +55,23 @@ Attributes read_attributes(CUkernel kernel, CUfunction function, CUdevice device
 
 void read_name_and_image(CUkernel kernel, CUfunction function, KernelRecord *record) {
     const char *name = nullptr;
-    if (kernel && real.cuKernelGetName && real.cuKernelGetName(&name, kernel) == CUDA_SUCCESS && name) record->name = name;
-    if (!kernel && real.cuFuncGetName && real.cuFuncGetName(&name, function) == CUDA_SUCCESS && name) record->name = name;
+    if (kernel && real.cuKernelGetName && real.cuKernelGetName(&name, kernel) == CUDA_SUCCESS && name)
+        record->name = name;
+    if (!kernel && real.cuFuncGetName && real.cuFuncGetName(&name, function) == CUDA_SUCCESS && name)
+        record->name = name;
 
     CUlibrary library = nullptr;
     CUmodule module = nullptr;
-    if (kernel && real.cuKernelGetLibrary && real.cuKernelGetLibrary(&library, kernel) == CUDA_SUCCESS) record->image = image_resolve(library);
-    if (!kernel && real.cuFuncGetModule && real.cuFuncGetModule(&module, function) == CUDA_SUCCESS) record->image = image_resolve(module);
+    if (kernel && real.cuKernelGetLibrary && real.cuKernelGetLibrary(&library, kernel) == CUDA_SUCCESS)
+        record->image = image_resolve(library);
+    if (!kernel && real.cuFuncGetModule && real.cuFuncGetModule(&module, function) == CUDA_SUCCESS)
+        record->image = image_resolve(module);
 
     uint64_t tracked_image;
     std::string tracked_name;
     if ((!record->image || record->name.empty()) &&
-        kernel_find(kernel ? static_cast<void *>(kernel) : static_cast<void *>(function), &tracked_image, &tracked_name)) {
+        kernel_find(kernel ? static_cast<void *>(kernel) : static_cast<void *>(function), &tracked_image,
+                    &tracked_name)) {
         if (!record->image) record->image = tracked_image;
         if (record->name.empty()) record->name = tracked_name;
     }
@@ -78,14 +83,16 @@ void read_parameters(CUkernel kernel, CUfunction function, KernelRecord *record)
     if (!by_kernel && !(function && real.cuFuncGetParamInfo)) {
         int version = driver_version();
         char text[128];
-        snprintf(text, sizeof text, "kernel parameters cannot be read: needs a driver for CUDA 12.4 or newer, this one is for %d.%d",
+        snprintf(text, sizeof text,
+                 "kernel parameters cannot be read: needs a driver for CUDA 12.4 or newer, this one is for %d.%d",
                  version / 1000, version % 1000 / 10);
         record->reason = text;
         return;
     }
     for (size_t index = 0; index < most_parameters; ++index) {
         size_t offset = 0, size = 0;
-        CUresult result = by_kernel ? real.cuKernelGetParamInfo(kernel, index, &offset, &size) : real.cuFuncGetParamInfo(function, index, &offset, &size);
+        CUresult result = by_kernel ? real.cuKernelGetParamInfo(kernel, index, &offset, &size)
+                                    : real.cuFuncGetParamInfo(function, index, &offset, &size);
         if (result != CUDA_SUCCESS) break;
         record->parameters.emplace_back(static_cast<uint32_t>(offset), static_cast<uint32_t>(size));
         record->parameter_bytes = std::max(record->parameter_bytes, static_cast<uint32_t>(offset + size));
@@ -114,11 +121,12 @@ State &current_state() {
     return *state;
 }
 
-}  // namespace
+} // namespace
 
 const KernelRecord &KernelRecorder::record(CUkernel kernel, CUfunction function) {
     uint64_t handle = kernel ? reinterpret_cast<uint64_t>(kernel) : reinterpret_cast<uint64_t>(function);
-    auto place = std::lower_bound(seen_.begin(), seen_.end(), handle, [](const auto &entry, uint64_t wanted) { return entry.first < wanted; });
+    auto place = std::lower_bound(seen_.begin(), seen_.end(), handle,
+                                  [](const auto &entry, uint64_t wanted) { return entry.first < wanted; });
     if (place != seen_.end() && place->first == handle) return *place->second;
 
     Attributes attributes = read_attributes(kernel, function, device_);
@@ -156,4 +164,4 @@ void kernel_records_forget() {
     state = nullptr;
 }
 
-}  // namespace foundry
+} // namespace foundry

@@ -23,18 +23,18 @@ struct KernelRecord {
 
 // One recording of a graph: asks the driver once for each kernel, and writes KERNEL where something is new.
 class KernelRecorder {
-   public:
+  public:
     explicit KernelRecorder(CUdevice device) : device_(device) {}
     // `kernel` may be null on older drivers; `function` may be null with it. The answer lives as long as this object.
     const KernelRecord &record(CUkernel kernel, CUfunction function);
 
-   private:
+  private:
     std::vector<std::pair<uint64_t, const KernelRecord *>> seen_; // sorted
     CUdevice device_;
 };
 
 void kernel_records_forget();
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

@@ -35,8 +35,8 @@ CUresult load_library(const ImageLoad &load, bool may_share, CUlibrary *library,
     return result;
 }
 
-}  // namespace
-}  // namespace foundry
+} // namespace
+} // namespace foundry
 
 using namespace foundry;
 
@@ -46,8 +46,8 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *j
                            unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues,
                            unsigned int numLibraryOptions) {
     auto driver = [&] {
-        return DRIVER(cuLibraryLoadData, library, code, jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues,
-                      numLibraryOptions);
+        return DRIVER(cuLibraryLoadData, library, code, jitOptions, jitOptionsValues, numJitOptions, libraryOptions,
+                      libraryOptionValues, numLibraryOptions);
     };
     if (!armed() || !library || !code) return driver();
     ImageLoad load;
@@ -55,12 +55,12 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *j
     return load_library(load, shareable(libraryOptions, numLibraryOptions), library, driver);
 }
 
-CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions, void **jitOptionsValues,
-                               unsigned int numJitOptions, CUlibraryOption *libraryOptions, void **libraryOptionValues,
-                               unsigned int numLibraryOptions) {
+CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions,
+                               void **jitOptionsValues, unsigned int numJitOptions, CUlibraryOption *libraryOptions,
+                               void **libraryOptionValues, unsigned int numLibraryOptions) {
     auto driver = [&] {
-        return DRIVER(cuLibraryLoadFromFile, library, fileName, jitOptions, jitOptionsValues, numJitOptions, libraryOptions,
-                      libraryOptionValues, numLibraryOptions);
+        return DRIVER(cuLibraryLoadFromFile, library, fileName, jitOptions, jitOptionsValues, numJitOptions,
+                      libraryOptions, libraryOptionValues, numLibraryOptions);
     };
     if (!armed() || !library || !fileName) return driver();
     ImageLoad load;
@@ -102,7 +102,8 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
     size_t size = 0;
     CUresult result = DRIVER(cuLibraryGetGlobal, dptr ? dptr : &address, bytes ? bytes : &size, library, name);
     if (result == CUDA_SUCCESS && armed() && name)
-        range_add(FOUNDRY_RANGE_GLOBAL, dptr ? *dptr : address, bytes ? *bytes : size, reinterpret_cast<uint64_t>(library), name);
+        range_add(FOUNDRY_RANGE_GLOBAL, dptr ? *dptr : address, bytes ? *bytes : size,
+                  reinterpret_cast<uint64_t>(library), name);
     return result;
 }
 
@@ -111,8 +112,9 @@ CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library
     size_t size = 0;
     CUresult result = DRIVER(cuLibraryGetManaged, dptr ? dptr : &address, bytes ? bytes : &size, library, name);
     if (result == CUDA_SUCCESS && armed() && name)
-        range_add(FOUNDRY_RANGE_MANAGED, dptr ? *dptr : address, bytes ? *bytes : size, reinterpret_cast<uint64_t>(library), name);
+        range_add(FOUNDRY_RANGE_MANAGED, dptr ? *dptr : address, bytes ? *bytes : size,
+                  reinterpret_cast<uint64_t>(library), name);
     return result;
 }
 
-}  // extern "C"
+} // extern "C"

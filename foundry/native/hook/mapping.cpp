@@ -26,7 +26,7 @@ struct Gap {
 constexpr uint32_t most_devices = 64;
 
 std::mutex mutex;
-Pieces *pieces; // made on first use
+Pieces *pieces;               // made on first use
 uint64_t peers[most_devices]; // bit p of peers[d]: device p may reach memory of device d
 
 Pieces &all() {
@@ -34,7 +34,8 @@ Pieces &all() {
     return *pieces;
 }
 
-// With the lock held: the parts of [address, address + size) that no piece covers; false while one of them is in the making.
+// With the lock held: the parts of [address, address + size) that no piece covers; false while one of them is in the
+// making.
 bool find_gaps(CUdeviceptr address, size_t size, std::vector<Gap> *gaps) {
     CUdeviceptr at = address, end = address + size;
     auto piece = all().upper_bound(address);
@@ -57,8 +58,9 @@ CUmemAllocationProp properties(uint32_t device) {
     property.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     property.location.id = static_cast<int>(device);
     int direct = 0;
-    if (real.cuDeviceGetAttribute && real.cuDeviceGetAttribute(&direct, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
-                                                               static_cast<CUdevice>(device)) == CUDA_SUCCESS)
+    if (real.cuDeviceGetAttribute &&
+        real.cuDeviceGetAttribute(&direct, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
+                                  static_cast<CUdevice>(device)) == CUDA_SUCCESS)
         property.allocFlags.gpuDirectRDMACapable = direct ? 1 : 0;
     return property;
 }
@@ -84,13 +86,15 @@ CUresult make_piece(const CUmemAllocationProp &property, uint32_t device, uint64
     // The mapping alone keeps the memory from here on.
     CUresult released = real.cuMemRelease(handle);
     if (result != CUDA_SUCCESS) return result;
-    if (released == CUDA_SUCCESS) result = set_access(gap.address, gap.size, device, reach);
-    else result = released;
+    if (released == CUDA_SUCCESS)
+        result = set_access(gap.address, gap.size, device, reach);
+    else
+        result = released;
     if (result != CUDA_SUCCESS) real.cuMemUnmap(gap.address, gap.size);
     return result;
 }
 
-}  // namespace
+} // namespace
 
 CUresult map_granules(uint32_t device, CUdeviceptr address, size_t size) {
     if (device >= most_devices) return CUDA_ERROR_INVALID_VALUE;
@@ -113,7 +117,8 @@ CUresult map_granules(uint32_t device, CUdeviceptr address, size_t size) {
     CUmemAllocationProp property = properties(device);
     size_t made = 0;
     CUresult result = CUDA_SUCCESS;
-    for (; made < gaps.size() && result == CUDA_SUCCESS; ++made) result = make_piece(property, device, reach, gaps[made]);
+    for (; made < gaps.size() && result == CUDA_SUCCESS; ++made)
+        result = make_piece(property, device, reach, gaps[made]);
     if (result != CUDA_SUCCESS)
         for (size_t index = 0; index + 1 < made; ++index) real.cuMemUnmap(gaps[index].address, gaps[index].size);
 
@@ -130,7 +135,8 @@ CUresult unmap_granules(CUdeviceptr address, size_t size) {
     std::vector<Gap> gone;
     {
         std::lock_guard<std::mutex> lock(mutex);
-        for (auto piece = all().lower_bound(address); piece != all().end() && piece->first + piece->second.size <= address + size; ++piece)
+        for (auto piece = all().lower_bound(address);
+             piece != all().end() && piece->first + piece->second.size <= address + size; ++piece)
             if (piece->second.ready) gone.push_back({piece->first, piece->second.size});
     }
     CUresult result = CUDA_SUCCESS;
@@ -173,4 +179,4 @@ void mapping_forget() {
     for (uint64_t &peer : peers) peer = 0;
 }
 
-}  // namespace foundry
+} // namespace foundry

@@ -9,8 +9,8 @@
 
 namespace foundry {
 
-// Maps the granules of [address, address + size) that are not mapped yet. All or nothing: on failure what it mapped is unmapped.
-// Another thread that maps the same granule is waited for.
+// Maps the granules of [address, address + size) that are not mapped yet. All or nothing: on failure what it mapped is
+// unmapped. Another thread that maps the same granule is waited for.
 CUresult map_granules(uint32_t device, CUdeviceptr address, size_t size);
 
 // Unmaps what map_granules mapped within the range. The caller has fenced.
@@ -24,6 +24,6 @@ CUresult map_peer(uint32_t device, uint32_t peer);
 
 void mapping_forget();
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

@@ -11,13 +11,14 @@ namespace foundry {
 
 // Device of the current context. False: there is none, and the driver's own answer says so.
 bool current_device(uint32_t *device);
-// Whether an allocation for the current context is ours to place. The arena may still have no room, or the device no range.
+// Whether an allocation for the current context is ours to place. The arena may still have no room, or the device no
+// range.
 bool arena_serves(uint32_t *device);
 // Notes an allocation that the driver served because the arena could not.
 void served_outside(CUdeviceptr address, size_t size, const char *function);
 // Frees what the hook placed, armed or not. *placed = false: the address is not ours.
 CUresult free_placed(CUdeviceptr address, bool *placed);
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

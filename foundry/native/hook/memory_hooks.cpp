@@ -22,14 +22,16 @@ bool current_device(uint32_t *device) {
 bool arena_serves(uint32_t *device) {
     if (!armed() || !current_device(device)) return false;
     // A context that came by a way of its own (a green one) may be the first on its device.
-    if (!arena_base(*device, nullptr)) arena_reserve(*device, mode() == FOUNDRY_MODE_RESTORE ? restore_arena_base(*device) : 0);
+    if (!arena_base(*device, nullptr))
+        arena_reserve(*device, mode() == FOUNDRY_MODE_RESTORE ? restore_arena_base(*device) : 0);
     return armed();
 }
 
 void served_outside(CUdeviceptr address, size_t size, const char *function) {
     count(counters.allocations_outside);
     range_add(FOUNDRY_RANGE_OUTSIDE, address, size);
-    finding_once("memory-outside", "%s: %zu bytes at 0x%llx were placed by the driver; their address will not come back", function, size,
+    finding_once("memory-outside",
+                 "%s: %zu bytes at 0x%llx were placed by the driver; their address will not come back", function, size,
                  static_cast<unsigned long long>(address));
 }
 
@@ -51,7 +53,7 @@ size_t pitch_alignment() {
     return alignment;
 }
 
-}  // namespace
+} // namespace
 
 CUresult free_placed(CUdeviceptr address, bool *placed) {
     CUresult result = arena_free(address);
@@ -59,7 +61,7 @@ CUresult free_placed(CUdeviceptr address, bool *placed) {
     return result;
 }
 
-}  // namespace foundry
+} // namespace foundry
 
 using namespace foundry;
 
@@ -80,10 +82,13 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
     return result;
 }
 
-CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes) {
+CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
+                            unsigned int ElementSizeBytes) {
     uint32_t device;
-    bool plain = dptr && pPitch && WidthInBytes && Height && (ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16);
-    if (!plain || !arena_serves(&device)) return DRIVER(cuMemAllocPitch_v2, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+    bool plain = dptr && pPitch && WidthInBytes && Height &&
+                 (ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16);
+    if (!plain || !arena_serves(&device))
+        return DRIVER(cuMemAllocPitch_v2, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
     size_t alignment = pitch_alignment(), pitch, size;
     CUresult result = CUDA_ERROR_NOT_SUPPORTED;
     Block block;
@@ -108,7 +113,8 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
     CUresult result = free_placed(dptr, &placed);
     if (placed) return result;
     result = DRIVER(cuMemFree_v2, dptr);
-    if (result == CUDA_SUCCESS && armed() && !range_remove(FOUNDRY_RANGE_OUTSIDE, dptr) && !range_remove(FOUNDRY_RANGE_MANAGED, dptr))
+    if (result == CUDA_SUCCESS && armed() && !range_remove(FOUNDRY_RANGE_OUTSIDE, dptr) &&
+        !range_remove(FOUNDRY_RANGE_MANAGED, dptr))
         range_remove(FOUNDRY_RANGE_POOL, dptr);
     return result;
 }
@@ -142,4 +148,4 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
     return result;
 }
 
-}  // extern "C"
+} // extern "C"

@@ -16,8 +16,7 @@ CUcontext current_context() {
     return context;
 }
 
-template <typename Driver>
-CUresult load_module(const ImageLoad &load, CUmodule *module, Driver driver) {
+template <typename Driver> CUresult load_module(const ImageLoad &load, CUmodule *module, Driver driver) {
     CUcontext context = current_context();
     bool asks = mode() == FOUNDRY_MODE_RESTORE && load.known() && context;
     bool handed_over = asks && restore_module_handover(load.key, context, module);
@@ -35,8 +34,8 @@ CUresult load_module(const ImageLoad &load, CUmodule *module, Driver driver) {
     return result;
 }
 
-}  // namespace
-}  // namespace foundry
+} // namespace
+} // namespace foundry
 
 using namespace foundry;
 
@@ -56,11 +55,14 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image) {
     return load_module(load, module, [&] { return DRIVER(cuModuleLoadData, module, image); });
 }
 
-CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions, CUjit_option *options, void **optionValues) {
-    if (!armed() || !module || !image) return DRIVER(cuModuleLoadDataEx, module, image, numOptions, options, optionValues);
+CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions, CUjit_option *options,
+                            void **optionValues) {
+    if (!armed() || !module || !image)
+        return DRIVER(cuModuleLoadDataEx, module, image, numOptions, options, optionValues);
     ImageLoad load;
     load.from_memory(image, options, optionValues, numOptions);
-    return load_module(load, module, [&] { return DRIVER(cuModuleLoadDataEx, module, image, numOptions, options, optionValues); });
+    return load_module(load, module,
+                       [&] { return DRIVER(cuModuleLoadDataEx, module, image, numOptions, options, optionValues); });
 }
 
 CUresult cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin) {
@@ -103,4 +105,4 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, c
     return result;
 }
 
-}  // extern "C"
+} // extern "C"

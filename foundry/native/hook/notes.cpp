@@ -18,4 +18,4 @@ void note_flagged(RowId row) {
         finding("unsupported-function", "%s was called; a restore cannot bring back what it makes", rows[row].name);
 }
 
-}  // namespace foundry
+} // namespace foundry

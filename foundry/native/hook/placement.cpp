@@ -7,12 +7,18 @@
 namespace foundry {
 namespace {
 
-uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
-uint64_t page_of(uint64_t offset) { return offset / granule_bytes * granule_bytes; }
+uint64_t round_up(uint64_t value, uint64_t unit) {
+    return (value + unit - 1) / unit * unit;
+}
+uint64_t page_of(uint64_t offset) {
+    return offset / granule_bytes * granule_bytes;
+}
 
-}  // namespace
+} // namespace
 
-Placement::Placement(uint64_t size) { granules_.emplace(0, size / granule_bytes * granule_bytes); }
+Placement::Placement(uint64_t size) {
+    granules_.emplace(0, size / granule_bytes * granule_bytes);
+}
 
 uint64_t Placement::taken_for(uint64_t size) {
     return size < small_limit ? round_up(size, small_alignment) : round_up(size, granule_bytes);
@@ -62,7 +68,8 @@ bool Placement::first_fit(Extents &extents, uint64_t size, uint64_t *offset) {
 }
 
 bool Placement::fits(const Page &page, uint64_t size) {
-    return std::any_of(page.free.begin(), page.free.end(), [size](const auto &extent) { return extent.second >= size; });
+    return std::any_of(page.free.begin(), page.free.end(),
+                       [size](const auto &extent) { return extent.second >= size; });
 }
 
 bool Placement::take(uint64_t size, Place *place) {
@@ -82,7 +89,8 @@ bool Placement::take_small(uint64_t size, Place *place) {
         place->offset = begin + offset;
         return true;
     }
-    auto claimed = std::find_if(claimed_.begin(), claimed_.end(), [size](const auto &entry) { return fits(entry.second, size); });
+    auto claimed =
+        std::find_if(claimed_.begin(), claimed_.end(), [size](const auto &entry) { return fits(entry.second, size); });
     uint64_t begin;
     Page page;
     if (claimed != claimed_.end() && (granules_.empty() || claimed->first < granules_.begin()->first)) {
@@ -149,7 +157,9 @@ bool Placement::give(uint64_t offset, uint64_t taken, uint64_t *begin, uint64_t 
     return true;
 }
 
-void Placement::released(uint64_t begin, uint64_t size) { insert(granules_, begin, size); }
+void Placement::released(uint64_t begin, uint64_t size) {
+    insert(granules_, begin, size);
+}
 
 bool Placement::claim(uint64_t offset, uint64_t size) {
     uint64_t end = round_up(offset + size, small_alignment);
@@ -177,4 +187,4 @@ bool Placement::claim(uint64_t offset, uint64_t size) {
     return true;
 }
 
-}  // namespace foundry
+} // namespace foundry

@@ -1,7 +1,7 @@
 // Where allocations go within one arena: pure bookkeeping of offsets, without driver and without lock.
 //
-// Large ones take whole granules; small ones share granules, called pages. Always the first fit from the lowest offset, so that one
-// sequence of calls gives one sequence of offsets.
+// Large ones take whole granules; small ones share granules, called pages. Always the first fit from the lowest offset,
+// so that one sequence of calls gives one sequence of offsets.
 #ifndef FOUNDRY_HOOK_PLACEMENT_H
 #define FOUNDRY_HOOK_PLACEMENT_H
 
@@ -19,7 +19,7 @@ struct Place {
 };
 
 class Placement {
-   public:
+  public:
     explicit Placement(uint64_t size);
 
     // False: no room.
@@ -36,7 +36,7 @@ class Placement {
 
     static uint64_t taken_for(uint64_t size);
 
-   private:
+  private:
     using Extents = std::map<uint64_t, uint64_t>; // offset -> size, never adjacent
     struct Page {
         Extents free;      // offsets within the page
@@ -59,6 +59,6 @@ class Placement {
     uint64_t empty_pages_ = 0;
 };
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

@@ -10,29 +10,39 @@ namespace {
 
 // Unique among all allocations of the process, and unlike any number that the driver gives.
 unsigned long long buffer_number(const Block &block) {
-    return 1ull << 62 | static_cast<unsigned long long>(block.device) << 54 | static_cast<unsigned long long>(block.arena) << 52 | block.ordinal;
+    return 1ull << 62 | static_cast<unsigned long long>(block.device) << 54 |
+           static_cast<unsigned long long>(block.arena) << 52 | block.ordinal;
 }
 
 // True if the answer for this attribute is ours.
 bool answer(const Block &block, CUpointer_attribute attribute, void *data) {
     switch (attribute) {
-        case CU_POINTER_ATTRIBUTE_CONTEXT: memcpy(data, &block.context, sizeof block.context); return true;
-        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: memcpy(data, &block.address, sizeof block.address); return true;
-        case CU_POINTER_ATTRIBUTE_RANGE_SIZE: memcpy(data, &block.size, sizeof block.size); return true;
-        case CU_POINTER_ATTRIBUTE_BUFFER_ID: {
-            unsigned long long number = buffer_number(block);
-            memcpy(data, &number, sizeof number);
-            return true;
-        }
-        default: return false;
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+        memcpy(data, &block.context, sizeof block.context);
+        return true;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        memcpy(data, &block.address, sizeof block.address);
+        return true;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        memcpy(data, &block.size, sizeof block.size);
+        return true;
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID: {
+        unsigned long long number = buffer_number(block);
+        memcpy(data, &number, sizeof number);
+        return true;
+    }
+    default:
+        return false;
     }
 }
 
 // In a page of ours, but in no allocation: to the program this is not memory.
-bool gap(CUdeviceptr address) { return arena_covers(address) && !arena_find(address, nullptr) && !arena_claimed(address); }
+bool gap(CUdeviceptr address) {
+    return arena_covers(address) && !arena_find(address, nullptr) && !arena_claimed(address);
+}
 
-}  // namespace
-}  // namespace foundry
+} // namespace
+} // namespace foundry
 
 using namespace foundry;
 
@@ -58,7 +68,8 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
     return result == CUDA_SUCCESS && gap(ptr) ? CUDA_ERROR_INVALID_VALUE : result;
 }
 
-CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr) {
+CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data,
+                                CUdeviceptr ptr) {
     CUresult result = DRIVER(cuPointerGetAttributes, numAttributes, attributes, data, ptr);
     Block block;
     if (result != CUDA_SUCCESS || !attributes || !data || !arena_find(ptr, &block)) return result;
@@ -67,4 +78,4 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute 
     return result;
 }
 
-}  // extern "C"
+} // extern "C"

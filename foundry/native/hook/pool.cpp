@@ -6,8 +6,8 @@
 #include <new>
 
 #include "arena_blocks.h"
-#include "process.h"
 #include "placement.h"
+#include "process.h"
 #include "state.h"
 
 namespace foundry {
@@ -28,8 +28,7 @@ std::vector<Idle> &all() {
     return *idle;
 }
 
-template <typename Condition>
-std::vector<Block> take_out(Condition condition) {
+template <typename Condition> std::vector<Block> take_out(Condition condition) {
     std::vector<Block> blocks;
     std::lock_guard<std::mutex> lock(mutex);
     std::erase_if(all(), [&](const Idle &entry) {
@@ -53,7 +52,7 @@ void release(const std::vector<Block> &blocks) {
     for (const Block &block : blocks) arena_release(block);
 }
 
-}  // namespace
+} // namespace
 
 StreamKey stream_key(CUstream stream, bool per_thread) {
     StreamKey key{};
@@ -71,7 +70,9 @@ StreamKey stream_key(CUstream stream, bool per_thread) {
 bool pool_take(const StreamKey &key, uint32_t device, int arena, size_t size, Block *block) {
     uint64_t wanted = Placement::taken_for(size);
     std::lock_guard<std::mutex> lock(mutex);
-    auto better = [](const Block &a, const Block &b) { return a.taken != b.taken ? a.taken < b.taken : a.address < b.address; };
+    auto better = [](const Block &a, const Block &b) {
+        return a.taken != b.taken ? a.taken < b.taken : a.address < b.address;
+    };
     auto best = all().end();
     for (auto entry = all().begin(); entry != all().end(); ++entry) {
         const Block &candidate = entry->block;
@@ -117,7 +118,8 @@ bool pool_trim() {
 }
 
 void pool_context_gone(CUcontext context, std::vector<Block> *blocks) {
-    for (const Block &block : take_out([context](const Idle &entry) { return entry.block.context == context || entry.key.context == context; }))
+    for (const Block &block : take_out(
+             [context](const Idle &entry) { return entry.block.context == context || entry.key.context == context; }))
         blocks->push_back(block);
 }
 
@@ -127,4 +129,4 @@ void pool_forget() {
     orphans.store(0);
 }
 
-}  // namespace foundry
+} // namespace foundry

@@ -8,7 +8,8 @@
 
 namespace foundry {
 
-// A stream as an owner of idle blocks. A null or legacy handle means one stream a context; the per-thread handle, one a thread.
+// A stream as an owner of idle blocks. A null or legacy handle means one stream a context; the per-thread handle, one a
+// thread.
 struct StreamKey {
     CUcontext context;
     CUstream stream;
@@ -20,7 +21,8 @@ struct StreamKey {
 };
 StreamKey stream_key(CUstream stream, bool per_thread);
 
-// An idle block of this stream, device and arena with room for the size: the smallest of at most twice the size, then the lowest.
+// An idle block of this stream, device and arena with room for the size: the smallest of at most twice the size, then
+// the lowest.
 bool pool_take(const StreamKey &key, uint32_t device, int arena, size_t size, Block *block);
 void pool_keep(const StreamKey &key, const Block &block);
 
@@ -33,6 +35,6 @@ bool pool_trim();
 // Moves the idle blocks of a context to `blocks`.
 void pool_context_gone(CUcontext context, std::vector<Block> *blocks);
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

@@ -36,7 +36,7 @@ void at_exit() {
     spool_close();
 }
 
-}  // namespace
+} // namespace
 
 void process_watch() {
     if (watched) return;
@@ -45,4 +45,4 @@ void process_watch() {
     atexit(at_exit);
 }
 
-}  // namespace foundry
+} // namespace foundry

@@ -27,6 +27,6 @@ inline bool processor_has_sha() {
 #endif
 }
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

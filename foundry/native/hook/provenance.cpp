@@ -1,8 +1,8 @@
 #include "provenance.h"
 
 #include <elf.h>
-#include <stddef.h>
 #include <link.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -42,7 +42,8 @@ int look_at(dl_phdr_info *info, size_t, void *user) {
     for (int index = 0; index < info->dlpi_phnum; ++index) {
         const ElfW(Phdr) &segment = info->dlpi_phdr[index];
         uintptr_t begin = info->dlpi_addr + segment.p_vaddr;
-        if (segment.p_type == PT_LOAD && search->address >= begin && search->address - begin < segment.p_filesz) holder = &segment;
+        if (segment.p_type == PT_LOAD && search->address >= begin && search->address - begin < segment.p_filesz)
+            holder = &segment;
     }
     if (!holder) return 0;
     Provenance &found = *search->found;
@@ -54,11 +55,12 @@ int look_at(dl_phdr_info *info, size_t, void *user) {
         found.path[length > 0 ? length : 0] = 0;
     }
     for (int index = 0; index < info->dlpi_phnum && !found.build_id[0]; ++index)
-        if (info->dlpi_phdr[index].p_type == PT_NOTE) read_build_id(info, info->dlpi_phdr[index], found.build_id, sizeof found.build_id);
+        if (info->dlpi_phdr[index].p_type == PT_NOTE)
+            read_build_id(info, info->dlpi_phdr[index], found.build_id, sizeof found.build_id);
     return 1;
 }
 
-}  // namespace
+} // namespace
 
 Provenance provenance_of(const void *address) {
     Provenance found;
@@ -67,4 +69,4 @@ Provenance provenance_of(const void *address) {
     return found;
 }
 
-}  // namespace foundry
+} // namespace foundry

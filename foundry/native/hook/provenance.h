@@ -7,13 +7,13 @@
 namespace foundry {
 
 struct Provenance {
-    char path[1024] = "";     // "" = memory that belongs to no library
+    char path[1024] = "";    // "" = memory that belongs to no library
     char build_id[129] = ""; // hex
-    uint64_t offset = 0;      // in the file
+    uint64_t offset = 0;     // in the file
 };
 
 Provenance provenance_of(const void *address);
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

@@ -29,10 +29,11 @@ std::map<Key, Entry> &all() {
     return *entries;
 }
 
-void write_gone(const Key &key) { Frame(FOUNDRY_EVENT_RANGE_GONE).u8(static_cast<uint8_t>(key.first)).u64(key.second).write(); }
+void write_gone(const Key &key) {
+    Frame(FOUNDRY_EVENT_RANGE_GONE).u8(static_cast<uint8_t>(key.first)).u64(key.second).write();
+}
 
-template <typename Condition>
-void remove_if(Condition condition) {
+template <typename Condition> void remove_if(Condition condition) {
     std::vector<Key> gone;
     {
         std::lock_guard<std::mutex> lock(mutex);
@@ -47,7 +48,7 @@ void remove_if(Condition condition) {
     for (const Key &key : gone) write_gone(key);
 }
 
-}  // namespace
+} // namespace
 
 void range_add(int kind, uint64_t address, size_t size, uint64_t owner, const char *name) {
     Entry entry{size, owner, name};
@@ -71,7 +72,9 @@ bool range_remove(int kind, uint64_t address) {
 }
 
 void range_remove_within(int kind, uint64_t address, size_t size) {
-    remove_if([=](const Key &key, const Entry &) { return key.first == kind && key.second >= address && key.second - address < size; });
+    remove_if([=](const Key &key, const Entry &) {
+        return key.first == kind && key.second >= address && key.second - address < size;
+    });
 }
 
 void range_remove_owner(uint64_t owner) {
@@ -88,4 +91,4 @@ void ranges_forget() {
     entries = nullptr;
 }
 
-}  // namespace foundry
+} // namespace foundry

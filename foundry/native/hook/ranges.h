@@ -18,6 +18,6 @@ void range_remove_owner(uint64_t owner);
 // Tells whether a range of the kind begins there.
 bool range_known(int kind, uint64_t address);
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

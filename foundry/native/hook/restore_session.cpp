@@ -252,8 +252,8 @@ bool Session::reserve(DeviceState &state) {
             snprintf(text, sizeof text, "range taken: device %u wants 0x%llx, got 0x%llx", state.ordinal,
                      static_cast<unsigned long long>(expected.base), static_cast<unsigned long long>(base));
         else
-            snprintf(text, sizeof text, "device %u: arenas captured with %llu bytes each, this one has %zu", state.ordinal,
-                     static_cast<unsigned long long>(expected.arena_size), size);
+            snprintf(text, sizeof text, "device %u: arenas captured with %llu bytes each, this one has %zu",
+                     state.ordinal, static_cast<unsigned long long>(expected.arena_size), size);
         disarm(text);
     } else {
         claim_ranges(state);

@@ -93,9 +93,9 @@ struct DeviceState {
 
 struct Times {
     std::atomic<uint64_t> image_check{0}, map{0}, images{0}, kernels{0}, graphs{0}; // summed over threads
-    std::atomic<uint64_t> background{0}; // wall time with a worker at work
-    std::atomic<uint64_t> ready{0};      // background when the last graph was built
-    std::atomic<uint64_t> blocked{0};    // of the program's threads
+    std::atomic<uint64_t> background{0};                                            // wall time with a worker at work
+    std::atomic<uint64_t> ready{0};   // background when the last graph was built
+    std::atomic<uint64_t> blocked{0}; // of the program's threads
 };
 
 class Session {
@@ -169,7 +169,7 @@ class Session {
     std::map<std::string_view, uint32_t> loads;                   // of a key, by the program, so far
     std::unordered_map<void *, uint32_t> image_handles;
     std::vector<std::pair<CUdeviceptr, CUdeviceptr>> unclaimed; // ranges that could not be had
-    uint32_t borrowed = 0;              // contexts in the engine's hands
+    uint32_t borrowed = 0;                                      // contexts in the engine's hands
     std::atomic<uint32_t> postponed{0};                         // graphs that wait for an allocation of the program's
     Times times;
 
@@ -186,7 +186,6 @@ class Session {
     void work_through();
     static void *worker_entry(void *self);
 
-    static constexpr unsigned most_workers = 2;
     unsigned workers_started_ = 0, workers_running_ = 0, workers_busy_ = 0;
     uint64_t wakes_ = 0; // how often there was something new; a worker that has seen them all sleeps
     uint64_t busy_since_ = 0;

@@ -1,7 +1,7 @@
-// The background threads: everything that graphs need, in the order of their first use, while the program imports and loads.
+// The background threads: everything that graphs need, in the order of their first use, while the program imports and
+// loads.
 #include <pthread.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <chrono>
 
@@ -12,7 +12,7 @@ namespace foundry::restore {
 namespace {
 
 constexpr std::chrono::seconds longest_goodbye{1};
-constexpr long processors_for_two = 4;
+constexpr unsigned workers = 2; // drivers build and instantiate no faster on more
 
 bool start_thread(void *(*entry)(void *), void *argument) {
     sigset_t all, before;
@@ -32,17 +32,16 @@ bool start_thread(void *(*entry)(void *), void *argument) {
 
 // Without a thread, each graph is built when it is asked for.
 void Session::start_workers() {
-    const unsigned wanted = sysconf(_SC_NPROCESSORS_ONLN) < processors_for_two ? 1 : most_workers;
     unsigned first;
     {
         std::lock_guard<std::mutex> lock(mutex);
         wakes_++;
         changed.notify_all();
         first = workers_started_;
-        workers_started_ = wanted;
-        if (first < wanted) workers_running_ += wanted - first;
+        workers_started_ = workers;
+        workers_running_ += workers - first;
     }
-    for (unsigned at = first; at < wanted; at++) {
+    for (unsigned at = first; at < workers; at++) {
         if (start_thread(worker_entry, this)) continue;
         std::lock_guard<std::mutex> lock(mutex);
         workers_running_--;
@@ -133,7 +132,8 @@ void Session::kernel_pass(bool in_graphs) {
     }
 }
 
-// What is done, or in another thread's hands, costs a look. Whatever fails keeps its reason for the graph that needs it.
+// What is done, or in another thread's hands, costs a look. Whatever fails keeps its reason for the graph that needs
+// it.
 void Session::work_through() {
     memory_pass();
     image_pass(true);

@@ -13,8 +13,16 @@ namespace {
 constexpr const char *rank_variables[] = {"RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"};
 
 constexpr const char *kept_variables[] = {
-    "RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "WORLD_SIZE", "CUDA_VISIBLE_DEVICES",
-    "CUDA_MODULE_LOADING", "CUDA_DEVICE_ORDER", "CUBLAS_WORKSPACE_CONFIG", "PYTORCH_CUDA_ALLOC_CONF",
+    "RANK",
+    "LOCAL_RANK",
+    "OMPI_COMM_WORLD_RANK",
+    "SLURM_PROCID",
+    "WORLD_SIZE",
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_MODULE_LOADING",
+    "CUDA_DEVICE_ORDER",
+    "CUBLAS_WORKSPACE_CONFIG",
+    "PYTORCH_CUDA_ALLOC_CONF",
 };
 
 constexpr unsigned most_roles = 65536;
@@ -40,7 +48,7 @@ int make_folder(const char *session, const char *role, char *folder, size_t size
     return mkdir(folder, 0700) == 0 ? 0 : errno;
 }
 
-}  // namespace
+} // namespace
 
 const char *kept_variable(unsigned index) {
     return index < sizeof kept_variables / sizeof *kept_variables ? kept_variables[index] : nullptr;
@@ -77,4 +85,4 @@ int role_claim(const char *session, char *role, size_t role_size, char *folder, 
     return EEXIST;
 }
 
-}  // namespace foundry
+} // namespace foundry

@@ -15,6 +15,6 @@ void executable_name(char *name, size_t size);
 // The variables that may be kept, by index; null past the end.
 const char *kept_variable(unsigned index);
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

@@ -10,9 +10,11 @@
 namespace foundry {
 namespace {
 
-uint32_t rotate(uint32_t value, int bits) { return value >> bits | value << (32 - bits); }
+uint32_t rotate(uint32_t value, int bits) {
+    return value >> bits | value << (32 - bits);
+}
 
-}  // namespace
+} // namespace
 
 void sha256_blocks_portable(uint32_t state[8], const uint8_t *data, size_t count) {
     for (; count; --count, data += 64) {
@@ -27,13 +29,16 @@ void sha256_blocks_portable(uint32_t state[8], const uint8_t *data, size_t count
             words[index] = words[index - 16] + words[index - 7] + (rotate(early, 7) ^ rotate(early, 18) ^ early >> 3) +
                            (rotate(late, 17) ^ rotate(late, 19) ^ late >> 10);
         }
-        uint32_t a = state[0], b = state[1], c = state[2], d = state[3], e = state[4], f = state[5], g = state[6], h = state[7];
+        uint32_t a = state[0], b = state[1], c = state[2], d = state[3], e = state[4], f = state[5], g = state[6],
+                 h = state[7];
         for (int index = 0; index < 64; ++index) {
-            uint32_t first = h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) + sha256_constants[index] + words[index];
+            uint32_t first = h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) +
+                             sha256_constants[index] + words[index];
             uint32_t second = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
             h = g, g = f, f = e, e = d + first, d = c, c = b, b = a, a = first + second;
         }
-        state[0] += a, state[1] += b, state[2] += c, state[3] += d, state[4] += e, state[5] += f, state[6] += g, state[7] += h;
+        state[0] += a, state[1] += b, state[2] += c, state[3] += d, state[4] += e, state[5] += f, state[6] += g,
+            state[7] += h;
     }
 }
 
@@ -89,4 +94,4 @@ void sha256(const void *data, size_t size, uint8_t digest[32]) {
     hash.finish(digest);
 }
 
-}  // namespace foundry
+} // namespace foundry

@@ -8,12 +8,12 @@
 namespace foundry {
 
 class Sha256 {
-   public:
+  public:
     explicit Sha256(bool portable = false);
     void add(const void *data, size_t size);
     void finish(uint8_t digest[32]);
 
-   private:
+  private:
     uint32_t state_[8];
     uint64_t total_ = 0;
     size_t held_ = 0;
@@ -23,6 +23,6 @@ class Sha256 {
 
 void sha256(const void *data, size_t size, uint8_t digest[32]);
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

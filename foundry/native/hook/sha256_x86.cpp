@@ -7,7 +7,8 @@
 namespace foundry {
 
 // The processor keeps the state as (A, B, E, F) and (C, D, G, H), high lane first.
-__attribute__((target("sha,sse4.1,ssse3"))) void sha256_blocks_x86(uint32_t state[8], const uint8_t *data, size_t count) {
+__attribute__((target("sha,sse4.1,ssse3"))) void sha256_blocks_x86(uint32_t state[8], const uint8_t *data,
+                                                                   size_t count) {
     const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
     __m128i low = _mm_loadu_si128(reinterpret_cast<const __m128i *>(state));      // D C B A
     __m128i high = _mm_loadu_si128(reinterpret_cast<const __m128i *>(state + 4)); // H G F E
@@ -23,7 +24,8 @@ __attribute__((target("sha,sse4.1,ssse3"))) void sha256_blocks_x86(uint32_t stat
             words[index] = _mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i *>(data) + index), swap);
         for (int round = 0; round < 16; ++round) {
             __m128i now = words[round & 3];
-            __m128i sum = _mm_add_epi32(now, _mm_load_si128(reinterpret_cast<const __m128i *>(sha256_constants) + round));
+            __m128i sum =
+                _mm_add_epi32(now, _mm_load_si128(reinterpret_cast<const __m128i *>(sha256_constants) + round));
             cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
             abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0e));
             // words[round & 3] becomes the four words sixteen further on.
@@ -41,6 +43,6 @@ __attribute__((target("sha,sse4.1,ssse3"))) void sha256_blocks_x86(uint32_t stat
     _mm_storeu_si128(reinterpret_cast<__m128i *>(state + 4), _mm_alignr_epi8(high, low, 8));
 }
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

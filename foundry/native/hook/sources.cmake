@@ -11,6 +11,7 @@ target_sources(foundry_hook PRIVATE
   hook/doors.cpp
   hook/event_hooks.cpp
   hook/exec_table.cpp
+  hook/fatbin_thin.cpp
   hook/fence.cpp
   hook/graph_hooks.cpp
   hook/graph_label.cpp

@@ -84,7 +84,8 @@ int put(const Header &header, const void *payload) {
         if (done < sizeof header)
             parts[count++] = {const_cast<char *>(reinterpret_cast<const char *>(&header)) + done, sizeof header - done};
         size_t skip = done > sizeof header ? done - sizeof header : 0;
-        if (header.length > skip) parts[count++] = {static_cast<char *>(const_cast<void *>(payload)) + skip, header.length - skip};
+        if (header.length > skip)
+            parts[count++] = {static_cast<char *>(const_cast<void *>(payload)) + skip, header.length - skip};
         ssize_t written = writev(file, parts, count);
         if (written < 0 && errno == EINTR) continue;
         if (written <= 0) {
@@ -101,8 +102,8 @@ int put(const Header &header, const void *payload) {
 void fail(const char *what, int error, uint64_t size) {
     is_open.store(false, std::memory_order_release);
     char text[400];
-    snprintf(text, sizeof text, "%s of %llu bytes could not be written to the spool: %s", what, static_cast<unsigned long long>(size),
-             strerror(error));
+    snprintf(text, sizeof text, "%s of %llu bytes could not be written to the spool: %s", what,
+             static_cast<unsigned long long>(size), strerror(error));
     disarm(text);
 }
 
@@ -118,7 +119,8 @@ unsigned once_count;
 
 bool first_time(const char *code) {
     uint64_t hash = 14695981039346656037u;
-    for (const char *letter = code; *letter; ++letter) hash = (hash ^ static_cast<unsigned char>(*letter)) * 1099511628211u;
+    for (const char *letter = code; *letter; ++letter)
+        hash = (hash ^ static_cast<unsigned char>(*letter)) * 1099511628211u;
     std::lock_guard<std::mutex> lock(once_mutex);
     for (unsigned index = 0; index < once_count; ++index)
         if (once_seen[index] == hash) return false;
@@ -133,9 +135,11 @@ void write_finding(const char *code, const char *format, va_list list) {
     Frame(FOUNDRY_EVENT_FINDING).str(code).str(text).write();
 }
 
-}  // namespace
+} // namespace
 
-Frame::~Frame() { free(heap_); }
+Frame::~Frame() {
+    free(heap_);
+}
 
 bool Frame::reserve(size_t more) {
     if (size_ + more <= capacity_) return true;
@@ -210,10 +214,16 @@ bool spool_open(const char *folder, int *error) {
         }
     begin.patch_u32(at, count);
     if (!begin.write()) return false;
-    return Frame(FOUNDRY_EVENT_DRIVER).u32(static_cast<uint32_t>(driver_version())).u32(driver_simulated()).str(driver_path()).write();
+    return Frame(FOUNDRY_EVENT_DRIVER)
+        .u32(static_cast<uint32_t>(driver_version()))
+        .u32(driver_simulated())
+        .str(driver_path())
+        .write();
 }
 
-bool spool_is_open() { return is_open.load(std::memory_order_acquire); }
+bool spool_is_open() {
+    return is_open.load(std::memory_order_acquire);
+}
 
 void spool_close() {
     spool_counters();
@@ -304,4 +314,4 @@ void spool_counters() {
     frame.write();
 }
 
-}  // namespace foundry
+} // namespace foundry

@@ -2,9 +2,9 @@
 //
 //   Frame(FOUNDRY_EVENT_FREE).u64(address).u32(device).u8(arena).write();
 //
-// Contract: a frame is built in memory of its own and leaves in one writev under the spool's mutex, which is never held across a
-// driver call. write() answers false when the spool is closed or failed; a failed write disarms the hook. Frames of up to
-// 232 bytes of payload allocate nothing.
+// Contract: a frame is built in memory of its own and leaves in one writev under the spool's mutex, which is never held
+// across a driver call. write() answers false when the spool is closed or failed; a failed write disarms the hook.
+// Frames of up to 232 bytes of payload allocate nothing.
 #ifndef FOUNDRY_HOOK_SPOOL_H
 #define FOUNDRY_HOOK_SPOOL_H
 
@@ -17,7 +17,7 @@
 namespace foundry {
 
 class Frame {
-   public:
+  public:
     explicit Frame(uint16_t kind) : kind_(kind) {}
     ~Frame();
     Frame(const Frame &) = delete;
@@ -41,7 +41,7 @@ class Frame {
 
     bool write();
 
-   private:
+  private:
     bool reserve(size_t more);
     uint16_t kind_;
     bool failed_ = false;
@@ -77,6 +77,6 @@ void finding_once(const char *code, const char *format, ...) __attribute__((form
 // COUNTERS with all totals as they stand.
 void spool_counters();
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

@@ -24,7 +24,7 @@ namespace detail {
 std::atomic<bool> armed{false};
 std::atomic<int> capture_depth{0};
 std::atomic<int> scratch_depth{0};
-}  // namespace detail
+} // namespace detail
 
 namespace {
 
@@ -42,7 +42,9 @@ std::atomic<unsigned> next_thread{0};
 __thread unsigned thread_number __attribute__((tls_model("initial-exec")));
 __thread int inside_depth __attribute__((tls_model("initial-exec")));
 
-void set_reason(const char *reason) { snprintf(reason_text, sizeof reason_text, "%s", reason); }
+void set_reason(const char *reason) {
+    snprintf(reason_text, sizeof reason_text, "%s", reason);
+}
 
 // Gives up before anything was written.
 bool stay_inert(const char *reason) {
@@ -52,7 +54,7 @@ bool stay_inert(const char *reason) {
     return false;
 }
 
-}  // namespace
+} // namespace
 
 int mode() {
     int now = asked_mode.load(std::memory_order_relaxed);
@@ -111,11 +113,16 @@ void disarm(const char *reason) {
 }
 
 const char *disarm_reason() {
-    return disarmed.load(std::memory_order_acquire) || life.load(std::memory_order_acquire) == Life::inert ? reason_text : "";
+    return disarmed.load(std::memory_order_acquire) || life.load(std::memory_order_acquire) == Life::inert ? reason_text
+                                                                                                           : "";
 }
 
-const char *role() { return role_name; }
-const char *spool_folder() { return folder; }
+const char *role() {
+    return role_name;
+}
+const char *spool_folder() {
+    return folder;
+}
 
 void status_line(const char *state, const char *reason) {
     const char *file_name = getenv("FOUNDRY_STATUS");
@@ -130,7 +137,8 @@ void status_line(const char *state, const char *reason) {
         if (line[index] == '\n') line[index] = ' ';
     line[length++] = '\n';
     // One write, so that lines of several processes do not mix.
-    while (write(file, line, static_cast<size_t>(length)) < 0 && errno == EINTR) {}
+    while (write(file, line, static_cast<size_t>(length)) < 0 && errno == EINTR) {
+    }
     close(file);
 }
 
@@ -149,9 +157,15 @@ bool scratch_end() {
     return false;
 }
 
-Inside::Inside() { ++inside_depth; }
-Inside::~Inside() { --inside_depth; }
-bool inside_hook() { return inside_depth > 0; }
+Inside::Inside() {
+    ++inside_depth;
+}
+Inside::~Inside() {
+    --inside_depth;
+}
+bool inside_hook() {
+    return inside_depth > 0;
+}
 
 void state_forget() {
     new (&life_mutex) std::mutex;
@@ -166,4 +180,4 @@ void state_forget() {
     role_name[0] = folder[0] = 0;
 }
 
-}  // namespace foundry
+} // namespace foundry

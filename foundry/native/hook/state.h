@@ -19,11 +19,13 @@ namespace detail {
 extern std::atomic<bool> armed;
 extern std::atomic<int> capture_depth;
 extern std::atomic<int> scratch_depth;
-}  // namespace detail
+} // namespace detail
 
-// True from the first successful cuInit on, until disarm(). While false, every call goes to the driver as if unhooked; only memory
-// that was placed before is still freed by us.
-inline bool armed() { return detail::armed.load(std::memory_order_acquire); }
+// True from the first successful cuInit on, until disarm(). While false, every call goes to the driver as if unhooked;
+// only memory that was placed before is still freed by us.
+inline bool armed() {
+    return detail::armed.load(std::memory_order_acquire);
+}
 
 // Called after a successful cuInit; makes the spool. Idempotent; false if the hook stays inert.
 bool arm();
@@ -45,11 +47,17 @@ void status_line(const char *state, const char *reason);
 uint16_t thread_ordinal();
 
 // Stream captures in progress in this process, whichever thread began them.
-inline int capture_depth() { return detail::capture_depth.load(std::memory_order_acquire); }
+inline int capture_depth() {
+    return detail::capture_depth.load(std::memory_order_acquire);
+}
 
 // Scratch phases in progress. The C interface counts them.
-inline int scratch_depth() { return detail::scratch_depth.load(std::memory_order_acquire); }
-inline void scratch_begin() { detail::scratch_depth.fetch_add(1, std::memory_order_acq_rel); }
+inline int scratch_depth() {
+    return detail::scratch_depth.load(std::memory_order_acquire);
+}
+inline void scratch_begin() {
+    detail::scratch_depth.fetch_add(1, std::memory_order_acq_rel);
+}
 // False if no phase is open.
 bool scratch_end();
 
@@ -61,7 +69,7 @@ inline int current_arena() {
 
 // While one lives, this thread is inside the hook: what the driver looks up through dlsym is answered unchanged.
 class Inside {
-   public:
+  public:
     Inside();
     ~Inside();
     Inside(const Inside &) = delete;
@@ -69,11 +77,11 @@ class Inside {
 };
 bool inside_hook();
 
-// The name for the graph that this thread instantiates next. `graph_label_end` answers true if one was instantiated since.
-// Strings are copied. False: a label is open already (begin) or none is (end).
+// The name for the graph that this thread instantiates next. `graph_label_end` answers true if one was instantiated
+// since. Strings are copied. False: a label is open already (begin) or none is (end).
 bool graph_label_begin(const char *set, const char *key);
 bool graph_label_end(bool *used, char *set, size_t set_size, char *key, size_t key_size);
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

@@ -38,15 +38,15 @@ struct Binding {
     void index_addresses();
 };
 
-// Looking functions up takes the loader's lock, and code that the loader runs may call us: so there is no lock of ours around it.
-// Threads that come at once each find the same, and the first to be done is believed.
+// Looking functions up takes the loader's lock, and code that the loader runs may call us: so there is no lock of ours
+// around it. Threads that come at once each find the same, and the first to be done is believed.
 std::atomic<const Binding *> current{nullptr};
 
 void Binding::add_problem(const char *text, const Row &row) {
     size_t used = strlen(problem);
     if (used + 1 >= sizeof problem) return;
-    snprintf(problem + used, sizeof problem - used, "%s%s %s (CUDA %u.%u)", used ? ", " : "", text, row.name, row.since / 1000,
-             row.since % 1000 / 10);
+    snprintf(problem + used, sizeof problem - used, "%s%s %s (CUDA %u.%u)", used ? ", " : "", text, row.name,
+             row.since / 1000, row.since % 1000 / 10);
 }
 
 struct Span {
@@ -100,7 +100,8 @@ void Binding::index_addresses() {
         addresses[address_count++] = {row.hook, index};
         if (*row.real) addresses[address_count++] = {*row.real, index};
     }
-    std::sort(addresses, addresses + address_count, [](const Address &a, const Address &b) { return a.address < b.address; });
+    std::sort(addresses, addresses + address_count,
+              [](const Address &a, const Address &b) { return a.address < b.address; });
     for (size_t index = 1; index < address_count; ++index)
         if (addresses[index].address == addresses[index - 1].address) {
             add_problem("one address serves both", rows[addresses[index - 1].row]);
@@ -114,9 +115,11 @@ void *loaded_driver() {
     return nullptr;
 }
 
-const Binding *binding() { return current.load(std::memory_order_acquire); }
+const Binding *binding() {
+    return current.load(std::memory_order_acquire);
+}
 
-}  // namespace
+} // namespace
 
 Bind bind_state() {
     const Binding *bound = binding();
@@ -170,11 +173,14 @@ const Row *row_by_address(const void *address) {
     const Binding *bound = binding();
     if (!bound) return nullptr;
     const Address *end = bound->addresses + bound->address_count;
-    const Address *found = std::lower_bound(bound->addresses, end, address,
-                                            [](const Address &entry, const void *wanted) { return entry.address < wanted; });
+    const Address *found =
+        std::lower_bound(bound->addresses, end, address,
+                         [](const Address &entry, const void *wanted) { return entry.address < wanted; });
     return found != end && found->address == address ? &rows[found->row] : nullptr;
 }
 
-CUresult driver_missing() { return bind_state() == Bind::unbound ? CUDA_ERROR_NO_DEVICE : CUDA_ERROR_NOT_SUPPORTED; }
+CUresult driver_missing() {
+    return bind_state() == Bind::unbound ? CUDA_ERROR_NO_DEVICE : CUDA_ERROR_NOT_SUPPORTED;
+}
 
-}  // namespace foundry
+} // namespace foundry

@@ -8,24 +8,24 @@
 namespace foundry {
 
 // The driver's function, bound on first use; null where the driver lacks it or there is no driver.
-template <typename Function>
-inline Function driver_entry(Function &member) {
+template <typename Function> inline Function driver_entry(Function &member) {
     if (Function function = member) [[likely]]
         return function;
     bind_driver(nullptr);
     return member;
 }
 
-// What a call answers that no driver function can take: CUDA_ERROR_NO_DEVICE without libcuda, else CUDA_ERROR_NOT_SUPPORTED.
+// What a call answers that no driver function can take: CUDA_ERROR_NO_DEVICE without libcuda, else
+// CUDA_ERROR_NOT_SUPPORTED.
 CUresult driver_missing();
 
-}  // namespace foundry
+} // namespace foundry
 
 // Calls the driver function of that row.
-#define DRIVER(symbol, ...)                                                      \
-    ([&]() -> CUresult {                                                         \
-        auto *driver_function = ::foundry::driver_entry(::foundry::real.symbol); \
-        return driver_function ? driver_function(__VA_ARGS__) : ::foundry::driver_missing(); \
+#define DRIVER(symbol, ...)                                                                                            \
+    ([&]() -> CUresult {                                                                                               \
+        auto *driver_function = ::foundry::driver_entry(::foundry::real.symbol);                                       \
+        return driver_function ? driver_function(__VA_ARGS__) : ::foundry::driver_missing();                           \
     }())
 
 #endif

@@ -1,5 +1,6 @@
-// Included before everything else in the hook's translation units: binds the names that glibc 2.33 to 2.35 gave a new version
-// to their old ones, so that the library loads from glibc 2.31 on. Names that a unit does not use leave no trace.
+// Included before everything else in the hook's translation units: binds the names that glibc 2.33 to 2.35 gave a new
+// version to their old ones, so that the library loads from glibc 2.31 on. Names that a unit does not use leave no
+// trace.
 #ifndef FOUNDRY_TABLE_GLIBC_FLOOR_H
 #define FOUNDRY_TABLE_GLIBC_FLOOR_H
 

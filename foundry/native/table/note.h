@@ -9,6 +9,6 @@ namespace foundry {
 // After a successful call of a function whose treatment is `flag`. Implemented by the hook.
 void note_flagged(RowId row);
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

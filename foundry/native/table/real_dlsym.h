@@ -9,6 +9,6 @@ using DlsymFunction = void *(*)(void *handle, const char *name);
 // Never null. RTLD_NEXT through it means: after this library.
 DlsymFunction real_dlsym();
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

@@ -36,14 +36,14 @@ const Row *row_by_name(const char *name);
 const Row *row_by_address(const void *address);
 
 enum class Bind : uint8_t {
-    unbound,  // not tried yet
-    bound,    // `real` is filled
-    absent,   // there is no libcuda in this process
-    refused   // the driver contradicts the list; bind_problem() says how. `real` is filled, the hook must stay inert.
+    unbound, // not tried yet
+    bound,   // `real` is filled
+    absent,  // there is no libcuda in this process
+    refused  // the driver contradicts the list; bind_problem() says how. `real` is filled, the hook must stay inert.
 };
 
-// Fills `real` from the libcuda that the process has loaded (`library` = a dlopen handle, or null to find it by its soname).
-// Idempotent, any thread, makes no driver call except cuDriverGetVersion. Returns the state after it.
+// Fills `real` from the libcuda that the process has loaded (`library` = a dlopen handle, or null to find it by its
+// soname). Idempotent, any thread, makes no driver call except cuDriverGetVersion. Returns the state after it.
 Bind bind_driver(void *library);
 Bind bind_state();
 
@@ -59,6 +59,6 @@ const char *driver_path();
 // True if the address lies in the bound driver's own mapped code.
 bool in_driver(const void *address);
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

@@ -11,9 +11,10 @@
 
 namespace foundry {
 
-// The simulator exports every function whatever version it plays; which of them that version has, its entry-point query knows.
+// The simulator exports every function whatever version it plays; which of them that version has, its entry-point query
+// knows.
 class SimulatedRows {
-   public:
+  public:
     SimulatedRows(void *library, int version) : version_(version) {
         DlsymFunction look_up = real_dlsym();
         if (look_up(library, "foundry_sim_version"))
@@ -37,11 +38,11 @@ class SimulatedRows {
         return query_(name, &answer, static_cast<int>(row.since), flags) != CUDA_SUCCESS || answer != exported;
     }
 
-   private:
+  private:
     int version_;
     decltype(&::cuGetProcAddress) query_ = nullptr;
 };
 
-}  // namespace foundry
+} // namespace foundry
 
 #endif

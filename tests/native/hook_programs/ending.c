@@ -1,4 +1,5 @@
-/* Ends in the way that argv[1] names: a number, or `abort`, `segv`, `_exit`, `loop` (works until it is killed), `loop-bounded`, `close FILE`. */
+/* Ends in the way that argv[1] names: a number, or `abort`, `segv`, `_exit`, `loop` (works until it is killed),
+ * `loop-bounded`, `close FILE`. */
 #include "program.h"
 
 #include <signal.h>

@@ -1,5 +1,5 @@
-/* argv[1] = before: the child alone uses the driver. after: parent first, the child gets the driver's refusal. loop: fork while another
- * thread allocates. */
+/* argv[1] = before: the child alone uses the driver. after: parent first, the child gets the driver's refusal. loop:
+ * fork while another thread allocates. */
 #include "program.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
-/* A graph with every kind of node that can be rebuilt, captured over two streams, then changed and launched. argv[1] is the image. */
+/* A graph with every kind of node that can be rebuilt, captured over two streams, then changed and launched. argv[1] is
+ * the image. */
 #include "program.h"
 
 static void *read_file(const char *path) {
@@ -49,7 +50,8 @@ int main(int count, char **arguments) {
         uint64_t elements;
     } packed = {data, 7, {0}, 11, 16};
     size_t packed_size = sizeof packed;
-    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &packed_size, CU_LAUNCH_PARAM_END};
+    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &packed_size,
+                     CU_LAUNCH_PARAM_END};
 
     CUgraph graph;
     CUdeviceptr inside;

@@ -1,4 +1,4 @@
-/* One thread opens and closes argv[1], whose constructor uses the driver, while main uses it for the first time and ends. */
+/* One thread opens and closes argv[1], whose constructor looks the driver up, while main works and ends. */
 #define _GNU_SOURCE
 #include "program.h"
 
@@ -16,8 +16,8 @@ static void *open_and_close(void *path) {
 int main(int count, char **arguments) {
     if (count < 2) return 2;
     pthread_t thread;
-    pthread_create(&thread, NULL, open_and_close, arguments[1]);
     primary_context();
+    pthread_create(&thread, NULL, open_and_close, arguments[1]);
     CUdeviceptr address;
     MUST(cuMemAlloc(&address, 100));
     return 0;

@@ -18,7 +18,8 @@ int main(void) {
     SAY("no-context %d", cuMemAlloc(&none, 100));
     primary_context();
 
-    CUdeviceptr a = allocate("a", 1000), b = allocate("b", 1), c = allocate("c", 3 << 20), d = allocate("d", (1 << 20) - 1);
+    CUdeviceptr a = allocate("a", 1000), b = allocate("b", 1), c = allocate("c", 3 << 20),
+                d = allocate("d", (1 << 20) - 1);
     SAY("base %llx", first);
     SAY("zero %d", cuMemAlloc(&none, 0));
     SAY("null-out %d", cuMemAlloc(NULL, 100));
@@ -46,7 +47,8 @@ int main(void) {
     MUST(cuPointerGetAttribute(&number_b, CU_POINTER_ATTRIBUTE_BUFFER_ID, b));
     MUST(cuPointerGetAttribute(&number_d, CU_POINTER_ATTRIBUTE_BUFFER_ID, d + 9));
     SAY("owner %d numbers %d", owner == context, number_b != number_d);
-    CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+    CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+                                    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
     CUdeviceptr start = 0;
     size_t range = 0;
     int ordinal = -1;

@@ -1,4 +1,5 @@
-/* Which arena serves: outside captures, inside scratch phases, inside captures, on any thread. Also frees inside a capture. */
+/* Which arena serves: outside captures, inside scratch phases, inside captures, on any thread. Also frees inside a
+ * capture. */
 #define _GNU_SOURCE
 #include "program.h"
 

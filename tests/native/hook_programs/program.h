@@ -1,5 +1,5 @@
-/* Shared by the programs of the hook's tests: they say what they see on stdout, one fact a line, and end with 1 where a call failed
- * that must not. */
+/* Shared by the programs of the hook's tests: they say what they see on stdout, one fact a line, and end with 1 where a
+ * call failed that must not. */
 #ifndef FOUNDRY_TESTS_PROGRAM_H
 #define FOUNDRY_TESTS_PROGRAM_H
 
@@ -10,20 +10,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MUST(call)                                                                       \
-    do {                                                                                 \
-        CUresult must_result = (call);                                                   \
-        if (must_result != CUDA_SUCCESS) {                                               \
-            fprintf(stderr, "%s:%d: %s gives %d\n", __FILE__, __LINE__, #call, must_result); \
-            exit(1);                                                                     \
-        }                                                                                \
+#define MUST(call)                                                                                                     \
+    do {                                                                                                               \
+        CUresult must_result = (call);                                                                                 \
+        if (must_result != CUDA_SUCCESS) {                                                                             \
+            fprintf(stderr, "%s:%d: %s gives %d\n", __FILE__, __LINE__, #call, must_result);                           \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
     } while (0)
 
-#define SAY(...)             \
-    do {                     \
-        printf(__VA_ARGS__); \
-        printf("\n");        \
-        fflush(stdout);      \
+#define SAY(...)                                                                                                       \
+    do {                                                                                                               \
+        printf(__VA_ARGS__);                                                                                           \
+        printf("\n");                                                                                                  \
+        fflush(stdout);                                                                                                \
     } while (0)
 
 __attribute__((unused)) static CUcontext primary_context(void) {

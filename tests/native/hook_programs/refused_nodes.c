@@ -2,7 +2,9 @@
 #include "program.h"
 
 static int called;
-static void host_function(void *user) { called += *(int *)user; }
+static void host_function(void *user) {
+    called += *(int *)user;
+}
 
 int main(void) {
     primary_context();

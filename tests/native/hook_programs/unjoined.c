@@ -1,4 +1,5 @@
-/* A side stream that is never joined, an end without a begin, an end on another thread's terms: the driver's own answers. */
+/* A side stream that is never joined, an end without a begin, an end on another thread's terms: the driver's own
+ * answers. */
 #include "program.h"
 
 int main(void) {
