@@ -17,7 +17,7 @@ import zstandard
 
 MAGIC, END_MAGIC, MAJOR = b"\x93FDRY\r\n\x1a", b"FDRYEND\n", 1
 HEADER, ENTRY, FOOTER = struct.Struct("<8sHHIQQ"), struct.Struct("<IIIIQQQ32s"), struct.Struct("<QII32s32sHHI8s")
-SUMMARY, CAPTURE, PROCESS, ALLOCATIONS, GROUPS, BODIES, PARAMETERS, BLOBS = range(1, 9)
+SUMMARY, CAPTURE, PROCESS, ALLOCATIONS, GROUPS, BODIES, PARAMETERS, BLOBS, TIMELINE = range(1, 10)
 WHOLE = NONE = 0xFFFFFFFF
 BLOB_CUT, TEXT_LIMIT, SECTION_LIMIT, WINDOW_LIMIT = 1 << 24, 1 << 26, 1 << 30, 1 << 27
 KERNEL, MEMCPY, MEMSET, GRAPH, WAIT, RECORD = 0, 1, 2, 4, 6, 7
@@ -65,9 +65,10 @@ def read_container(data):
     need(all(not entry[3] and entry[1] in (0, 1) for entry in entries), "archive-table", "flags")
     for kind, flags, process, _, offset, stored, raw, digest in entries:
         need(offset == at and 0 < stored <= table_at - at, "archive-layout", "overlap, hole or end")
-        limit = TEXT_LIMIT if kind in (SUMMARY, CAPTURE, PROCESS) else BLOB_CUT if kind == BLOBS else SECTION_LIMIT
+        text = kind in (SUMMARY, CAPTURE, PROCESS, TIMELINE)
+        limit = TEXT_LIMIT if text else BLOB_CUT if kind == BLOBS else SECTION_LIMIT
         need(raw <= limit, "archive-limit", "raw size")
-        need(not flags or SUMMARY <= kind <= BLOBS, "archive-section-unknown", f"kind {kind}")
+        need(not flags or SUMMARY <= kind <= TIMELINE, "archive-section-unknown", f"kind {kind}")
         at += stored
         if flags:
             name.update(struct.pack("<IIQ", kind, process, raw) + digest)
@@ -227,15 +228,22 @@ def safe(file):
     )
 
 
+def wide(value):
+    """Tell whether a value is an integer of 64 bits as text writes it."""
+    if isinstance(value, str):
+        return re.fullmatch("[0-9a-f]{14,16}", value)
+    return type(value) is int and 0 <= value < 2**53
+
+
 def read(data):
     """Read an archive."""
     version, identity, entries = read_container(data)
 
-    def only(kind, process=WHOLE):
+    def only(kind, process=WHOLE, optional=False):
         found = [entry for entry in entries if (entry[0], entry[2]) == (kind, process)]
         need(len(found) <= 1, "archive-table", "a section is there twice")
-        need(found, "archive-section-missing", f"kind {kind}")
-        return unpack(data, found[0])
+        need(found or optional, "archive-section-missing", f"kind {kind}")
+        return unpack(data, found[0]) if found else None
 
     capture = read_text(only(CAPTURE))
     try:
@@ -248,6 +256,11 @@ def read(data):
             process["groups"], process["bodies"] = groups, read_bodies(raw[3], groups, raw[4])
             content(re.fullmatch(r"(?!\.+$)[A-Za-z0-9._-]{1,128}", process["role"]), "role")
             processes.append(process)
+        raw = only(TIMELINE, optional=True)
+        times = [{"spent": {}} for _ in processes] if raw is None else read_text(raw)["processes"]
+        for process, its in zip(processes, times, strict=True):
+            content(all(wide(value) for value in its["spent"].values()), "a time")
+            process["spent"] = its["spent"]
         content(all(e[2] < len(processes) for e in entries if PROCESS <= e[0] <= PARAMETERS), "process of a section")
         parts = [(entry[2], unpack(data, entry)) for entry in entries if entry[0] == BLOBS]
         content(all(owner == WHOLE for owner, _ in parts), "blobs of a process")

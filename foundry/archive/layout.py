@@ -41,9 +41,12 @@ class Kind(IntEnum):
     BODIES = 6
     PARAMETERS = 7
     BLOBS = 8
+    TIMELINE = 9
 
 
-TEXT_KINDS = (Kind.SUMMARY, Kind.CAPTURE, Kind.PROCESS)
+TEXT_KINDS = (Kind.SUMMARY, Kind.CAPTURE, Kind.PROCESS, Kind.TIMELINE)
+SKIPPABLE = (Kind.SUMMARY, Kind.TIMELINE)
+"""Kinds that are not critical."""
 OF_PROCESS = (Kind.PROCESS, Kind.ALLOCATIONS, Kind.GROUPS, Kind.BODIES, Kind.PARAMETERS)
 """Kinds that each process has exactly one section of."""
 

@@ -14,6 +14,7 @@ from foundry.archive.layout import Kind
 from foundry.archive.parameters import decode_parameters
 from foundry.archive.process_text import decode_process
 from foundry.archive.text import ContentError, Fields, decode
+from foundry.archive.timeline import decode_timeline
 from foundry.findings import ARCHIVE_CONTENT, Finding, Severity
 from foundry.model import Capture, File, Process
 from foundry.model.checks import UnsoundError, check_capture, check_topology, row_counts
@@ -48,7 +49,8 @@ def _read(container: Container) -> Capture:
             raise ContentError("blobs are not cut as they must be")
     raw = container.raw_of([*wanted, *blob_sections])
     width = len(layout.OF_PROCESS)
-    processes = tuple(_process(raw[index * width : (index + 1) * width]) for index in range(count))
+    times = _timeline(container, count)
+    processes = tuple(_process(raw[index * width : (index + 1) * width], spent) for index, spent in enumerate(times))
     return Capture(
         processes=processes,
         blobs=_blobs(head, raw[len(wanted) :]),
@@ -58,12 +60,17 @@ def _read(container: Container) -> Capture:
     )
 
 
-def _process(raw: list[bytes]) -> Process:
+def _timeline(container: Container, count: int) -> tuple[dict[str, int], ...]:
+    section = container.only(Kind.TIMELINE)
+    return decode_timeline(decode(container.raw(section)), count) if section else tuple({} for _ in range(count))
+
+
+def _process(raw: list[bytes], spent: dict[str, int]) -> Process:
     groups = decode_groups(raw[2])
     tables: dict[str, Any] = decode_bodies(raw[3])
     check_topology(groups, tables["bodies"], row_counts(tables))
     kernels, sizes = kernel_ids_of(groups, tables["bodies"]), parameter_sizes_of(groups, tables["bodies"])
-    tables["groups"] = groups
+    tables["groups"], tables["spent"] = groups, spent
     tables["allocations"] = decode_allocations(raw[1])
     tables["parameters"] = decode_parameters(raw[4], kernels, sizes)
     return decode_process(decode(raw[0]), tables)

@@ -20,6 +20,7 @@ from foundry.archive.parameters import encode_parameters
 from foundry.archive.process_text import encode_process
 from foundry.archive.target import put
 from foundry.archive.text import encode
+from foundry.archive.timeline import encode_timeline
 from foundry.model import Capture, Process
 from foundry.model.checks import check_capture
 from foundry.model.views import kernel_ids, parameter_sizes
@@ -52,7 +53,7 @@ class ArchiveStream:
         yield header
         at = len(header)
         for kind, process, raw, stored in self._compressed():
-            flags = 0 if kind == Kind.SUMMARY else layout.CRITICAL
+            flags = 0 if kind in layout.SKIPPABLE else layout.CRITICAL
             digest = hashlib.sha256(raw).digest()
             self.sections.append(Section(kind, flags, process, at, len(stored), len(raw), digest))
             yield stored
@@ -79,6 +80,8 @@ def _small_sections(capture: Capture) -> Iterator[tuple[Kind, int, bytes]]:
     for index, process in enumerate(capture.processes):
         for kind, raw in _process_sections(process):
             yield kind, index, raw
+    if any(process.spent for process in capture.processes):
+        yield Kind.TIMELINE, layout.WHOLE, encode(encode_timeline(capture))
 
 
 def _process_sections(process: Process) -> Iterator[tuple[Kind, bytes]]:

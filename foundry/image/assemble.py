@@ -22,6 +22,9 @@ from foundry.model import NONE, Capture, Process
 from foundry.model.checksum import crc32c
 from foundry.model.tables import Table
 
+BLOCKED = "graphs_blocked_ns"
+"""Total of the time that a program spent on warm-ups and captures, as its adapter counts it."""
+
 
 def build_image(capture: Capture, role: str, path: Path, capture_id: bytes) -> None:
     """Build the image of a process and put it in place as a whole."""
@@ -91,13 +94,14 @@ def _file_parts(process: Process, sections: dict[str, npt.NDArray[Any]], capture
         fill = -at % alignment
         entry = header["sections"][0, index]
         entry["offset"], entry["count"] = at + fill, len(data) // dtype.itemsize
-        entry["entry_size"], entry["crc32c"] = dtype.itemsize, crc32c(data)
+        entry["entry_size"], entry["crc32c"] = dtype.itemsize, 0 if name == "blob_bytes" else crc32c(data)
         parts += [bytes(fill), data]
         at += fill + len(data)
     header["magic"], header["abi"], header["section_count"] = layout.MAGIC, layout.ABI, len(layout.SECTIONS)
     header["file_size"], header["capture_id"] = at, np.frombuffer(capture_id, np.uint8)
     header["driver_version"], header["simulated"] = process.driver_version, process.simulated
     header["role"] = 1 if process.role else 0
+    header["captured_nanoseconds"] = process.spent.get(BLOCKED, 0)
     header["crc32c"] = crc32c(header.tobytes())
     parts[0] = header.tobytes()
     return parts

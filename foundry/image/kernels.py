@@ -10,6 +10,7 @@ import numpy.typing as npt
 from foundry.image import layout
 from foundry.image.strings import Strings
 from foundry.model import NONE, Api, Image, Process
+from foundry.model.checksum import crc32c
 from foundry.model.kernels import SHORTEST_IMAGE
 from foundry.model.tables import Bytes, Table
 
@@ -35,7 +36,7 @@ class Blobs:
         table = np.zeros(len(self._blobs), layout.BLOB)
         at = 0
         for row, blob in zip(table, self._blobs, strict=True):
-            row["offset"], row["length"] = at, len(blob)
+            row["offset"], row["length"], row["crc32c"] = at, len(blob), crc32c(blob)
             at = -(-(at + len(blob)) // layout.BLOB_ALIGNMENT) * layout.BLOB_ALIGNMENT
         data = np.zeros(at, np.uint8)
         for row, blob in zip(table, self._blobs, strict=True):

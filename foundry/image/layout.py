@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 MAGIC = b"FDRYIMG1"
-ABI = 1
+ABI = 2
 """FOUNDRY_ABI."""
 SECTION_ALIGNMENT = 16
 BLOB_ALIGNMENT = 4096
@@ -46,7 +46,7 @@ MAPPING = np.dtype(
         ("contents_offset", "<u8"),
     ]
 )
-BLOB = np.dtype([("offset", "<u8"), ("length", "<u8")])
+BLOB = np.dtype([("offset", "<u8"), ("length", "<u8"), ("crc32c", "<u4"), ("pad", "<u4")])
 KERNEL_IMAGE = np.dtype(
     [
         ("key", "u1", (32,)),
@@ -183,6 +183,7 @@ HEADER = np.dtype(
         ("simulated", "<u4"),
         ("role", "<u4"),
         ("crc32c", "<u4"),
+        ("captured_nanoseconds", "<u8"),
         ("sections", SECTION, (len(SECTIONS),)),
     ]
 )

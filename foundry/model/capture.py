@@ -19,6 +19,7 @@ class Process(ByContent):
     `children` gives the body of each GRAPH node. Bodies are in pre-order, so that the k-th KERNEL node over all bodies
     in order owns row k of `launches` and block k of `parameters`; likewise MEMSET, MEMCPY and the two event kinds.
     `complete` tells whether the spool had an orderly end, `committed` the step of the last commit (NONE = none).
+    `spent` is nanoseconds by name: times differ in each run, so an archive does not count them as content.
     """
 
     role: str
@@ -51,6 +52,7 @@ class Process(ByContent):
     events: tuple[int, ...]
     phases: tuple[Phase, ...]
     counters: dict[str, int]
+    spent: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)

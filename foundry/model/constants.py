@@ -7,6 +7,9 @@ from enum import IntEnum
 NONE = 0xFFFFFFFF
 """Index that refers to nothing."""
 
+TIME_SUFFIXES = ("_ns", "_nanoseconds")
+"""Totals whose names end so are times."""
+
 
 class Arena(IntEnum):
     """The parts of a device's reserved range."""

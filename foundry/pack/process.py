@@ -22,6 +22,7 @@ from foundry.findings import (
     Severity,
 )
 from foundry.model import NONE, Contents, Context, Device, Graph, Image, Process
+from foundry.model.constants import TIME_SUFFIXES
 from foundry.model.memory import placed
 from foundry.model.restorable import Problem, Restorable, graph_ends
 from foundry.model.tables import frozen
@@ -219,7 +220,8 @@ class ProcessPacker:
             event_nodes=frozen(np.array(grouping.event_nodes(), np.uint32)),
             events=tuple(self.event_flags[number] for number in event_ids),
             phases=tuple(self.memory.phases),
-            counters=self.counters,
+            counters={name: value for name, value in self.counters.items() if not name.endswith(TIME_SUFFIXES)},
+            spent={name: value for name, value in self.counters.items() if name.endswith(TIME_SUFFIXES)},
         )
         process = replace(process, graphs=self._judged(process))
         return audit(process, self.memory.ranges, self.findings)

@@ -43,7 +43,9 @@ def rich_capture() -> Capture:
             if reason == WHOLE
         }
         restorable = [graph.restorable for process in capture.processes for graph in process.graphs]
-        if kinds >= {0, 1, 2, 4, 6, 7} and capture.files and len(capture.processes) == 2 and True in restorable:
+        timed = all(process.spent for process in capture.processes)
+        full = capture.files and len(capture.processes) == 2 and True in restorable and timed
+        if kinds >= {0, 1, 2, 4, 6, 7} and full:
             return capture
     raise AssertionError("no seed makes a rich capture")
 
@@ -64,6 +66,7 @@ def valid_cases() -> Iterator[tuple[str, bytes]]:
     rich = pieces_of(rich_capture())
     yield "rich", build(rich)
     yield "no-summary", build(piece for piece in rich if piece.kind != Kind.SUMMARY)
+    yield "no-timeline", build(piece for piece in rich if piece.kind != Kind.TIMELINE)
     yield "newer-minor", build([*rich, Piece(4711, WHOLE, b"from the future", flags=0)], minor=7)
     yield "other-order", build(sorted(rich, key=lambda piece: (-piece.kind, piece.process)))
     text = json.loads(rich[1].data)
@@ -111,6 +114,10 @@ def broken_containers(rich: list[Piece]) -> Iterator[tuple[str, bytes, str]]:
     yield "unknown-flag", build([*rich, Piece(4711, WHOLE, b"x", flags=2)]), "archive-table"
     yield "reserved-in-table", build(changed(rich, Kind.CAPTURE, zero=1)), "archive-table"
     yield "capture-twice", build([*rich, rich[1]]), "archive-table"
+    timeline = next(piece for piece in rich if piece.kind == Kind.TIMELINE)
+    yield "timeline-twice", build([*rich, timeline]), "archive-table"
+    past_limit = build(changed(rich, Kind.TIMELINE, raw=(1 << 26) + 1))
+    yield "timeline-past-limit", past_limit, "archive-limit"
     for kind in (Kind.CAPTURE, Kind.PROCESS, Kind.ALLOCATIONS, Kind.GROUPS, Kind.BODIES, Kind.PARAMETERS):
         name = f"without-{kind.name.lower()}"
         yield name, build(piece for piece in rich if piece.kind != kind), "archive-section-missing"
@@ -121,6 +128,8 @@ def broken_sections(rich: list[Piece]) -> Iterator[tuple[str, bytes, str]]:
     text = rich[1].data
     small = zstandard.ZstdCompressor().compress(text)
     yield "wrong-digest", build(changed(rich, Kind.CAPTURE, digest=bytes(32))), "archive-section-damaged"
+    wrong_timeline = build(changed(rich, Kind.TIMELINE, digest=bytes(32)))
+    yield "timeline-wrong-digest", wrong_timeline, "archive-section-damaged"
     yield "no-frame", build(changed(rich, Kind.CAPTURE, stored=b"{}")), "archive-section-damaged"
     yield "frame-and-more", build(changed(rich, Kind.CAPTURE, stored=small + b"!")), "archive-section-damaged"
     yield "two-frames", build(changed(rich, Kind.CAPTURE, stored=small + small)), "archive-section-damaged"
@@ -176,6 +185,13 @@ def broken_contents(rich: list[Piece]) -> Iterator[tuple[str, bytes, str]]:
     yield text(Kind.CAPTURE, "blob-digest", lambda value: value["blobs"][0].update(sha256="00" * 32))
     yield text(Kind.PROCESS, "role-with-slash", lambda value: value.update(role="../rank-0"))
     yield text(Kind.PROCESS, "role-missing", lambda value: value.pop("role"))
+    yield raw(Kind.TIMELINE, "timeline-no-json", b"1 ns")
+    yield text(Kind.TIMELINE, "timeline-without-processes", lambda value: value.pop("processes"))
+    yield text(Kind.TIMELINE, "timeline-one-process-too-few", lambda value: value["processes"].pop())
+    yield text(Kind.TIMELINE, "timeline-one-process-too-many", lambda value: value["processes"].append({"spent": {}}))
+    yield text(Kind.TIMELINE, "timeline-without-spent", lambda value: value["processes"][1].pop("spent"))
+    for name, odd in (("list", []), ("negative", {"a_ns": -1}), ("text", {"a_ns": "1"}), ("truth", {"a_ns": True})):
+        yield text(Kind.TIMELINE, f"timeline-{name}", lambda value, odd=odd: value["processes"][0].update(spent=odd))
     at = {kind: next(piece.data for piece in rich if piece.kind == kind) for kind in Kind if kind != Kind.SUMMARY}
     most = (0xFFFFFFFF).to_bytes(4, "little")
     for kind in (Kind.ALLOCATIONS, Kind.GROUPS, Kind.BODIES):
@@ -221,7 +237,7 @@ def flips(whole: bytes) -> Iterator[tuple[str, bytes]]:
 def invalid_cases() -> Iterator[tuple[str, bytes, str]]:
     """Everything that a reader must refuse, with the code."""
     rich = pieces_of(rich_capture())
-    assert all(piece.flags == CRITICAL or piece.kind == Kind.SUMMARY for piece in rich)
+    assert all(piece.flags == CRITICAL or piece.kind in (Kind.SUMMARY, Kind.TIMELINE) for piece in rich)
     yield from broken_containers(rich)
     yield from broken_sections(rich)
     yield from broken_contents(rich)

@@ -14,6 +14,7 @@ import pytest
 from foundry import archive
 from foundry.archive import layout
 from foundry.archive.process_text import encode_process
+from foundry.archive.timeline import encode_timeline
 from foundry.archive.writer import _capture_text
 from foundry.errors import ArchiveError, ArchiveVersionError
 from foundry.model import Capture, NodeType, Process
@@ -92,7 +93,8 @@ def as_json(capture: Capture, path: Path) -> dict[str, Any]:
                 "groups": [{"nodes": rows(group.nodes), "edges": rows(group.edges)} for group in process.groups],
                 "bodies": bodies_json(process),
             }
-            for process in capture.processes
+            | times
+            for process, times in zip(capture.processes, encode_timeline(capture)["processes"], strict=True)
         ],
     }
 
@@ -155,6 +157,19 @@ def test_the_registry_lists_every_number_and_code() -> None:
         assert f"| {int(kind)} | `{kind.name.lower()}` |" in text
     for node in NodeType:
         assert f"| {int(node)} | `{node.name.lower()}` |" in text
+
+
+def test_the_registry_lists_every_code_of_a_command() -> None:
+    text = (ROOT / "format_spec" / "registry.md").read_text(encoding="utf-8")
+    sources = [
+        path.read_text(encoding="utf-8")
+        for folder in ("compat", "session", "store", "launch")
+        for path in (ROOT / "foundry" / folder).rglob("*.py")
+    ]
+    codes = {code for source in sources for code in re.findall(r'"(mismatch-[a-z-]+)"|code="([a-z-]+)"', source)}
+    found = {one or other for one, other in codes}
+    assert found >= {"mismatch-gpu-model", "image-not-written"}
+    assert {code for code in found if f"| `{code}` |" not in text} == set()
 
 
 def test_the_registry_lists_every_code_of_the_hook() -> None:

@@ -97,6 +97,8 @@ def varied_spool(session: Path, role: str, rng: random.Random) -> None:
             spool.phase(rng.random() < 0.6, rng.choice([1, 2]), rng.choice(WORDS))
         elif kind == 8:
             spool.counters(launches=rng.getrandbits(rng.choice([8, 60])))
+            if rng.random() < 0.7:
+                spool.counters(graphs_blocked_ns=rng.getrandbits(rng.choice([30, 60])), load_nanoseconds=step)
             spool.commit(step)
         else:
             label = (rng.choice(WORDS), rng.choice(WORDS))

@@ -1,6 +1,6 @@
 // The check of a restore image, by itself.
 //   restore_check_program check FILE...       prints one line for each: "ok", or the reason
-//   restore_check_program flip FILE           flips each byte that a checksum covers: every one must be refused
+//   restore_check_program flip FILE           flips each byte that the check covers: every one must be refused
 //   restore_check_program fuzz FILE SEED N    N times: damages some bytes, mends the checksums, checks, and reads all
 //   of what is accepted
 #include "hook/crc32c.h"
@@ -43,11 +43,14 @@ std::string check(const std::vector<char> &file) {
 
 void mend(std::vector<char> &file) {
     auto &header = *reinterpret_cast<foundry_image_header *>(file.data());
-    for (auto &section : header.sections) {
+    for (uint32_t index = 0; index < FOUNDRY_SECTION_COUNT; index++) {
+        auto &section = header.sections[index];
         if (section.offset > file.size() || !section.entry_size ||
             section.count > (file.size() - section.offset) / section.entry_size)
             continue;
-        section.crc32c = foundry::crc32c(0, file.data() + section.offset, section.count * section.entry_size);
+        section.crc32c = index == FOUNDRY_SECTION_BLOB_BYTES
+                             ? 0
+                             : foundry::crc32c(0, file.data() + section.offset, section.count * section.entry_size);
     }
     header.crc32c = 0;
     header.crc32c = foundry::crc32c(0, &header, sizeof header);
@@ -112,8 +115,9 @@ int flip(const std::vector<char> &file) {
     const auto header = *reinterpret_cast<const foundry_image_header *>(file.data());
     std::vector<char> covered(file.size());
     memset(covered.data(), 1, sizeof header);
-    for (const auto &section : header.sections)
-        memset(covered.data() + section.offset, 1, section.count * section.entry_size);
+    for (uint32_t index = 0; index < FOUNDRY_SECTION_COUNT; index++)
+        if (const auto &section = header.sections[index]; index != FOUNDRY_SECTION_BLOB_BYTES)
+            memset(covered.data() + section.offset, 1, section.count * section.entry_size);
     size_t tried = 0;
     for (size_t at = 0; at < file.size(); at++) {
         if (!covered[at]) continue;

@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ABI = 1
+ABI = 2
 NONE = 0xFFFFFFFF
 SECTIONS = (
     ("strings", 1),
@@ -14,7 +14,7 @@ SECTIONS = (
     ("log", 24),
     ("allocations", 32),
     ("mappings", 32),
-    ("blobs", 16),
+    ("blobs", 24),
     ("blob_bytes", 1),
     ("images", 64),
     ("image_options", 16),
@@ -32,7 +32,7 @@ SECTIONS = (
     ("references", 4),
     ("events", 4),
 )
-HEADER_SIZE = 8 + 4 + 4 + 8 + 32 + 4 * 4 + 24 * len(SECTIONS)
+HEADER_SIZE = 8 + 4 + 4 + 8 + 32 + 4 * 4 + 8 + 24 * len(SECTIONS)
 
 _TABLE = []
 for _byte in range(256):
@@ -56,6 +56,7 @@ class ImageFile:
 
     simulated: int = 1
     driver_version: int = 13000
+    captured_nanoseconds: int = 0
     parts: dict[str, bytearray] = field(default_factory=lambda: {name: bytearray() for name, _ in SECTIONS})
 
     def __post_init__(self) -> None:
@@ -111,7 +112,7 @@ class ImageFile:
         """Append bytes on a page of their own."""
         part = self.parts["blob_bytes"]
         part += bytes(-len(part) % 4096)
-        index = self.add("blobs", "QQ", len(part), len(data))
+        index = self.add("blobs", "QQII", len(part), len(data), crc32c(data), 0)
         part += data
         return index
 
@@ -276,13 +277,14 @@ class ImageFile:
             alignment = 4096 if name == "blob_bytes" else 16
             body += bytes(-(HEADER_SIZE + len(body)) % alignment)
             part = bytes(self.parts[name])
-            table += struct.pack("<QQII", HEADER_SIZE + len(body), len(part) // size, size, crc32c(part))
+            checksum = 0 if name == "blob_bytes" else crc32c(part)
+            table += struct.pack("<QQII", HEADER_SIZE + len(body), len(part) // size, size, checksum)
             body += part
         file_size = HEADER_SIZE + len(body)
 
         def header(crc: int) -> bytes:
             return struct.pack(
-                "<8sIIQ32sIIII",
+                "<8sIIQ32sIIIIQ",
                 b"FDRYIMG1",
                 ABI,
                 len(SECTIONS),
@@ -292,6 +294,7 @@ class ImageFile:
                 self.simulated,
                 self.role,
                 crc,
+                self.captured_nanoseconds,
             ) + bytes(table)
 
         return header(crc32c(header(0))) + bytes(body)

@@ -104,7 +104,7 @@ def test_other_files_are_told_apart(program: Path, tmp_path: Path) -> None:
     lines = answer(program, text, empty, other_abi, tmp_path / "missing", tmp_path)
     assert lines[0].endswith("not a restore image")
     assert lines[1].endswith("0 bytes, too short for a restore image")
-    assert lines[2].endswith("made for abi 77, this hook has 1")
+    assert lines[2].endswith("made for abi 77, this hook has 2")
     assert lines[3].endswith("No such file or directory")
     assert "too short" in lines[4]
 

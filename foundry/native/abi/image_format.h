@@ -41,7 +41,9 @@ struct foundry_image_section {
     uint64_t offset; /* from the start of the file, 16-aligned (BLOB_BYTES: 4096-aligned) */
     uint64_t count;  /* entries */
     uint32_t entry_size;
-    uint32_t crc32c; /* of all the section's bytes */
+    /* Of all the section's bytes. 0 for BLOB_BYTES, whose blobs each have their own: a blob is checked when it is first
+     * loaded, so that the check at the start need not read tens of megabytes. */
+    uint32_t crc32c;
 };
 
 struct foundry_image_header {
@@ -54,6 +56,7 @@ struct foundry_image_header {
     uint32_t simulated;
     uint32_t role; /* string */
     uint32_t crc32c; /* of the whole header with this field zero */
+    uint64_t captured_nanoseconds; /* time the captured program spent on warm-ups and captures, 0 = not known */
     struct foundry_image_section sections[FOUNDRY_SECTION_COUNT];
 };
 
@@ -96,6 +99,8 @@ struct foundry_image_mapping {
 struct foundry_image_blob {
     uint64_t offset; /* from the start of BLOB_BYTES */
     uint64_t length;
+    uint32_t crc32c; /* of the blob's bytes */
+    uint32_t pad;
 };
 
 struct foundry_image_kernel_image {

@@ -42,5 +42,10 @@ FOUNDRY_EXPORT int foundry_image_check(const char *path) {
     if (!path) return capi::answer_misuse("path is NULL");
     std::string reason;
     auto image = restore_image_open(path, reason);
+    for (uint32_t blob = 0; image && blob < image->blobs().size(); blob++) {
+        if (restore_blob_check(*image, blob)) continue;
+        reason = std::string("`") + path + "`: blob " + std::to_string(blob) + ": checksum differs";
+        image.reset();
+    }
     return image ? capi::answer_ok() : capi::answer_unavailable(reason);
 }

@@ -66,8 +66,9 @@ bool blob_for(const ImageLoad &load, bool handed_over, uint32_t *blob) {
             return true;
         }
     }
-    bool thin =
-        handed_over && load.bytes.format == FOUNDRY_FORMAT_FATBIN && write_thin(load, compute_capability(), blob);
+    // Of an image whose bytes the archive has, only what this device runs is kept.
+    bool thin = handed_over && load.bytes.format == FOUNDRY_FORMAT_FATBIN &&
+                fatbin_thin_blob(load.bytes.data, load.bytes.size, compute_capability(), blob);
     if (!thin && !spool_blob(load.bytes.data, load.bytes.size, blob)) return false;
     std::lock_guard<std::mutex> lock(mutex);
     // Two threads may have written the same image at once; the first number stays.

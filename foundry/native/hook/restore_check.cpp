@@ -125,6 +125,10 @@ class Check {
             if (section.count > image_.size / rule.entry_size ||
                 !inside(section.offset, section.count * rule.entry_size, image_.size))
                 return bad("reaches past the end of the file");
+            if (index == FOUNDRY_SECTION_BLOB_BYTES) {
+                if (section.crc32c) return bad("has a checksum, which is its blobs' to have");
+                continue;
+            }
             if (crc32c(0, image_.bytes + section.offset, section.count * rule.entry_size) != section.crc32c)
                 return bad("checksum differs");
         }
@@ -414,6 +418,11 @@ class Check {
 
 std::string restore_image_check(const uint8_t *bytes, size_t size) {
     return Check(bytes, size).run();
+}
+
+bool restore_blob_check(const RestoreImage &image, uint32_t index) {
+    const auto &blob = image.blobs()[index];
+    return crc32c(0, image.blob_bytes().data() + blob.offset, blob.length) == blob.crc32c;
 }
 
 } // namespace foundry

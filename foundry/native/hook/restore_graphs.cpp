@@ -105,14 +105,20 @@ Reason Session::make_exec(uint32_t index, CUgraphExec &exec) {
             group.pool.erase(fitting);
         }
     }
-    Reason reason = held.graph ? template_rewrite(*this, entry.group, entry.first_record, held)
-                               : template_build(*this, entry.group, entry.first_record, context, held);
+    Reason reason;
+    {
+        Stopwatch building(times.build);
+        reason = held.graph ? template_rewrite(*this, entry.group, entry.first_record, held)
+                            : template_build(*this, entry.group, entry.first_record, context, held);
+    }
     // The flag for an upload at instantiation is only for the call that also takes a stream.
     const unsigned long long flags =
         entry.instantiate_flags & ~static_cast<unsigned long long>(CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD);
-    if (reason.empty())
+    if (reason.empty()) {
+        Stopwatch instantiating(times.instantiate);
         reason = driver_result("cuGraphInstantiateWithFlags",
                                drive(real.cuGraphInstantiateWithFlags, &exec, held.graph, flags));
+    }
     if (reason.empty() && !group.children) {
         std::lock_guard<std::mutex> lock(mutex);
         group.pool.push_back(std::move(held));

@@ -50,8 +50,7 @@ std::unique_ptr<RestoreImage, void (*)(RestoreImage *)> restore_image_open(const
     if (bytes == MAP_FAILED) return refuse("map");
     image->bytes = static_cast<const uint8_t *>(bytes);
     image->size = size;
-    // Kernels before 5.14 do not know the first; the check then takes one fault for every few pages.
-    if (madvise(bytes, size, MADV_POPULATE_READ)) madvise(bytes, size, MADV_WILLNEED);
+    madvise(bytes, size, MADV_WILLNEED);
     reason = restore_image_check(image->bytes, size);
     if (!reason.empty()) {
         reason = std::string("`") + path + "`: " + reason;

@@ -56,8 +56,12 @@ struct RestoreImage {
     }
 };
 
-// Empty if the whole image may be used, else what is wrong with it. Reads `size` bytes and no more, whatever they hold.
+// Empty if the image may be used, else what is wrong with it. Reads `size` bytes and no more, whatever they hold. Blobs are
+// not looked into: each is for restore_blob_check, before its first use.
 std::string restore_image_check(const uint8_t *bytes, size_t size);
+
+// Whether the bytes of a blob are what the image was built with.
+bool restore_blob_check(const RestoreImage &image, uint32_t blob);
 
 // Maps a file and checks it. NULL with a reason if it cannot be used. The mapping is released with the object.
 std::unique_ptr<RestoreImage, void (*)(RestoreImage *)> restore_image_open(const char *path, std::string &reason);

@@ -89,6 +89,10 @@ Reason Session::ensure_memory(uint32_t ordinal, CUcontext context) {
             const auto &blob = image->blobs()[mapping.contents];
             const void *bytes = image->blob_bytes().data() + blob.offset;
             const CUdeviceptr target = mapping.address + mapping.contents_offset;
+            if (!restore_blob_check(*image, mapping.contents)) {
+                reason = "the contents of memory in the restore image are damaged";
+                break;
+            }
             if (blob.length && ours(target, target + blob.length))
                 check("cuMemcpyHtoDAsync",
                       drive(real.cuMemcpyHtoDAsync_v2, target, bytes, size_t{blob.length}, stream));

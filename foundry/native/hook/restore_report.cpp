@@ -1,6 +1,7 @@
 // What a restore tells: timings for the spool, and one line for whoever started the program.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -23,6 +24,9 @@ void Session::spool_timings() {
         {"images", times.images},
         {"kernels", times.kernels},
         {"graphs", times.graphs},
+        {"build", times.build},
+        {"verify", times.verify},
+        {"instantiate", times.instantiate},
         {"background", background},
         {"ready", times.ready},
         {"blocked", times.blocked},
@@ -65,6 +69,12 @@ void Session::summary() {
     std::string line = "foundry: " + plural(restored, "graph") + " restored, " +
                        plural(counter_value("warm_ups_skipped"), "warm-up") + " and " +
                        plural(counter_value("captures_skipped"), "capture") + " skipped, ready in " + seconds + " s";
+    const double blocked = static_cast<double>(std::max(counter_value("graphs_blocked_ns"), times.blocked.load()));
+    const double saved = static_cast<double>(image->header().captured_nanoseconds) - blocked;
+    if (restored && saved >= 5e6) {
+        snprintf(seconds, sizeof seconds, "%.2f", saved * 1e-9);
+        line += std::string(", ") + seconds + " s saved";
+    }
     if (given_up) line += "; given up: " + std::to_string(given_up) + " (" + why + ")";
     if (image->header().simulated) line += " [simulated]";
     line += "\n";

@@ -92,7 +92,8 @@ struct DeviceState {
 };
 
 struct Times {
-    std::atomic<uint64_t> image_check{0}, map{0}, images{0}, kernels{0}, graphs{0}; // summed over threads
+    // Summed over threads; build, verify and instantiate are parts of graphs.
+    std::atomic<uint64_t> image_check{0}, map{0}, images{0}, kernels{0}, graphs{0}, build{0}, verify{0}, instantiate{0};
     std::atomic<uint64_t> background{0};                                            // wall time with a worker at work
     std::atomic<uint64_t> ready{0};   // background when the last graph was built
     std::atomic<uint64_t> blocked{0}; // of the program's threads

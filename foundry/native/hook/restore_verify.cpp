@@ -101,6 +101,7 @@ Reason template_verify_attributes(Session &session, const Template &built) {
 }
 
 Reason template_verify(Session &session, uint32_t group_index, const Template &built) {
+    Stopwatch watch(session.times.verify);
     const RestoreImage &image = *session.image;
     const auto &group = image.groups()[group_index];
     size_t count = 0;

@@ -14,7 +14,7 @@ from helpers.varied import varied_capture
 
 from foundry import archive
 from foundry.archive.container import Container
-from foundry.archive.layout import Kind
+from foundry.archive.layout import TEXT_KINDS, Kind
 from foundry.errors import ArchiveError, ArchiveNotFoundError
 from foundry.findings import ARCHIVE_CONTENT, ARCHIVE_NOT_ONE, ARCHIVE_TRUNCATED, ARCHIVE_UNREADABLE
 from foundry.image.assemble import build_image
@@ -121,7 +121,7 @@ def test_changed_contents_with_right_digests_are_refused_or_usable(tmp_path: Pat
         pieces = list(rng.choice(captures))
         number = rng.randrange(len(pieces))
         data = pieces[number].data
-        if pieces[number].kind in (Kind.SUMMARY, Kind.CAPTURE, Kind.PROCESS):
+        if pieces[number].kind in TEXT_KINDS:
             data = mutated_text(rng, data)
         elif data:
             changed = bytearray(data)

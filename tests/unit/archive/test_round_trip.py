@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from helpers.archive_builder import build, pieces_of
 from helpers.varied import varied_capture
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -66,6 +67,38 @@ def test_the_id_does_not_depend_on_compression(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("foundry.archive.writer._TEXT_LEVEL", 1)
     monkeypatch.setattr("foundry.archive.writer._BLOB_LEVEL", 1)
     assert stored(capture, tmp_path)[0] == first
+
+
+def timed(*times: dict[str, int]) -> Capture:
+    """The first varied capture of that many processes, with these times."""
+    seeds = (varied_capture(random.Random(seed)) for seed in range(100))
+    capture = next(found for found in seeds if len(found.processes) == len(times))
+    both = zip(capture.processes, times, strict=True)
+    return replace(capture, processes=tuple(replace(process, spent=spent) for process, spent in both))
+
+
+def test_times_come_back_and_do_not_change_the_id(tmp_path: Path) -> None:
+    captures = [timed({}, {}), timed({"a_ns": 1}, {}), timed({"a_ns": 2, "größe_ns": 0}, {"b_ns": (1 << 64) - 1})]
+    found = [stored(capture, tmp_path) for capture in captures]
+    assert [capture for _, capture in found] == captures
+    assert len({identity for identity, _ in found}) == 1
+    assert captures[0] != captures[1]
+
+
+def test_the_timeline_is_there_only_where_there_are_times(tmp_path: Path) -> None:
+    for times, count in (({}, 0), ({"a_ns": 1}, 1)):
+        stored(timed(times), tmp_path)
+        sections = archive.summary(tmp_path / "x.fdry").sections
+        found = [section for section in sections if section.kind == "timeline"]
+        assert [(section.process, section.critical) for section in found] == [(None, False)] * count
+
+
+def test_without_its_timeline_an_archive_is_the_same_capture(tmp_path: Path) -> None:
+    path = tmp_path / "x.fdry"
+    identity, _ = stored(timed({"a_ns": 1}, {}), tmp_path)
+    path.write_bytes(build(piece for piece in pieces_of(archive.read(path)) if piece.kind != layout.Kind.TIMELINE))
+    assert archive.read(path) == timed({}, {})
+    assert archive.summary(path).capture_id == identity
 
 
 def test_blobs_are_cut_at_fixed_places() -> None:

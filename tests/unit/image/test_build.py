@@ -68,6 +68,7 @@ def rich_spool(session: Path) -> SpoolWriter:
     spool.launched(0x90)
     spool.contents(GRAPH_ARENA + 512, b"recorded")
     spool.contents(GRAPH_ARENA + 600, b"more")
+    spool.counters(launches=2, graphs_blocked_ns=5 << 32)
     spool.commit()
     spool.allocation(BASE + 4096, 8, 0, 3)
     spool.end()
@@ -86,20 +87,35 @@ def built(tmp_path: Path) -> ImageFile:
 
 def test_the_header_names_file_and_capture(built: ImageFile) -> None:
     header = built.header
-    assert (header["magic"], header["abi"], header["file_size"]) == (b"FDRYIMG1", 1, len(built.data))
+    assert (header["magic"], header["abi"], header["file_size"]) == (b"FDRYIMG1", 2, len(built.data))
     assert header["capture_id"].tobytes() == bytes.fromhex(IDENTITY)
     assert (header["driver_version"], header["simulated"]) == (13000, 1)
     assert built.string(header["role"]) == "python-0"
     assert built.strings[0] == 0
+    assert header["captured_nanoseconds"] == 5 << 32
+
+
+def test_the_time_of_a_capture_that_did_not_measure_it_is_zero(tmp_path: Path) -> None:
+    spool = SpoolWriter(tmp_path / "spool")
+    spool.counters(load_nanoseconds=3)
+    image.build(pack(spool.write())[0], "python-0", tmp_path / "x.image", IDENTITY)
+    assert ImageFile(tmp_path / "x.image").header["captured_nanoseconds"] == 0
 
 
 def test_checksums_cover_header_and_sections(built: ImageFile) -> None:
     whole = np.array([built.header])
     whole["crc32c"] = 0
     assert crc32c(whole.tobytes()) == built.header["crc32c"]
-    for entry in built.header["sections"]:
+    for (name, _), entry in zip(layout.SECTIONS, built.header["sections"], strict=True):
         size = int(entry["count"]) * int(entry["entry_size"])
-        assert crc32c(built.data[int(entry["offset"]) : int(entry["offset"]) + size]) == entry["crc32c"]
+        part = built.data[int(entry["offset"]) : int(entry["offset"]) + size]
+        assert entry["crc32c"] == (0 if name == "blob_bytes" else crc32c(part))
+
+
+def test_each_blob_has_a_checksum_of_its_own(built: ImageFile) -> None:
+    assert len(built.blobs) == 2
+    for number, entry in enumerate(built.blobs):
+        assert (entry["crc32c"], entry["pad"]) == (crc32c(built.blob(number)), 0)
 
 
 def test_the_log_is_the_main_arena_up_to_the_commit(built: ImageFile) -> None:

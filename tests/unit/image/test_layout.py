@@ -87,4 +87,4 @@ def test_every_field_of_the_header_has_a_dtype() -> None:
 
 def test_the_magic_is_that_of_the_header() -> None:
     assert f'#define FOUNDRY_IMAGE_MAGIC "{layout.MAGIC.decode()}"' in HEADER.read_text()
-    assert np.dtype(layout.HEADER).itemsize == 600
+    assert np.dtype(layout.HEADER).itemsize == 608

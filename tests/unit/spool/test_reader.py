@@ -68,7 +68,7 @@ def test_each_kind_is_read(tmp_path: Path) -> None:
     full_spool(tmp_path).write()
     spool = read_spool(tmp_path / "python-0")
     assert spool is not None
-    assert spool.begin == (1, 1, "python-0", "/usr/bin/python3", (("RANK", "0"),))
+    assert spool.begin == (events.ABI, 1, "python-0", "/usr/bin/python3", (("RANK", "0"),))
     found = [entry.event for entry in spool.entries]
     assert found[0] == events.Driver(13000, 1, "/usr/lib/libcuda.so.1")
     assert found[3] == events.Allocation(0x1000, 100, 512, 0, 0, 0, 0)
@@ -155,7 +155,7 @@ def test_a_wrong_checksum_ends_the_reading(tmp_path: Path) -> None:
 
 def test_another_build_is_refused_with_both_numbers(tmp_path: Path) -> None:
     SpoolWriter(tmp_path, abi=7).write()
-    with pytest.raises(SpoolError, match="found spool version 7, expected 1"):
+    with pytest.raises(SpoolError, match=f"found spool version 7, expected {events.ABI}"):
         read_spool(tmp_path / "python-0")
 
 
