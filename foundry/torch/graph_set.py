@@ -236,7 +236,11 @@ def _random(ground: _Ground, hook: Hook, call: _Call, advance: int | None) -> di
     if advance is None:
         raise UnstorableError(f"{REFUSAL}: the warm-up seeds torch's generator")
     state = ground.state
-    consumed = state.consumed(hook, ground.stream) if state.prove(hook, ground.stream) else None
+    try:
+        consumed = state.consumed(hook, ground.stream) if state.prove(hook, ground.stream) else None
+    except RuntimeError as error:
+        text = str(error).splitlines()[0]
+        raise UnstorableError(f"{REFUSAL}: torch {torch.__version__} refused the probe: {text}") from error
     if consumed is None and (advance or not call.warm_ups):
         raise UnstorableError(f"{REFUSAL}: {state.reason}")
     return {

@@ -29,6 +29,8 @@ from foundry.torch.tensors import tensor_at
 
 REFUSAL = "random numbers inside the graph"
 PROBE_OFFSET = 4096
+STREAMS = 64
+"""More than the streams of a device that torch gives out in turn."""
 
 
 class GeneratorState:
@@ -40,6 +42,7 @@ class GeneratorState:
         self.reason: str | None = None
         self.seed_address = self.offset_address = 0
         self._proven: bool | None = None
+        self._other: torch.cuda.Stream | None = None
         self._pool = torch.cuda.MemPool()
         self._keeper = torch.cuda.CUDAGraph()
         with torch.cuda.use_mem_pool(self._pool, device=device):
@@ -102,6 +105,14 @@ class GeneratorState:
         found = (measured, seed, offset)
         return expected > 0 and found == (expected, _signed(self.generator.initial_seed()), PROBE_OFFSET)
 
+    def _aside(self, stream: torch.cuda.Stream) -> torch.cuda.Stream:
+        """Return a stream that is not the given one: torch has few, and gives them out in turn."""
+        for _ in range(STREAMS):
+            if self._other is not None and self._other.cuda_stream != stream.cuda_stream:
+                return self._other
+            self._other = torch.cuda.Stream(self.device)
+        raise RuntimeError("torch has no second stream")
+
     def consumed(self, hook: Hook, stream: torch.cuda.Stream, *, offset: int | None = None) -> int:
         """Return how far a replay of the graph that was captured last moves the generator, which stays where it was.
 
@@ -109,7 +120,7 @@ class GeneratorState:
         """
         before = self.generator.get_offset()
         state = self.generator.graphsafe_get_state()
-        aside = torch.cuda.Stream(self.device)
+        aside = self._aside(stream)
         with memory.scratch(hook, "random state", self.device):
             probe = torch.cuda.CUDAGraph()
             with torch.cuda.stream(stream):

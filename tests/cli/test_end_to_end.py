@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from helpers.commandline import CommandLine, read_until, wait_until
 
-from foundry import native
+from foundry import archive, native
 
 SERVER = Path(__file__).parents[1] / "engines" / "decode_server.py"
 
@@ -47,6 +47,18 @@ def test_a_command_is_captured_and_restored_without_a_file_name(command: Command
     assert isinstance(counters, dict)
     assert (counters["warm_ups_skipped"], counters["captures_skipped"]) == (5, 5)
     assert counters["stream_captures"] == 0
+
+
+def test_two_captures_of_one_program_have_one_id(command: CommandLine, tmp_path: Path) -> None:
+    found = []
+    for seed in ("1", "2"):
+        path = tmp_path / f"{seed}.fdry"
+        words = ("capture", "-q", "--sim", "-o", str(path), "--", *server("--once"))
+        assert command.run(*words, environment={"FOUNDRY_SIM_SEED": seed}).returncode == 0
+        found.append(archive.read(path))
+        assert found[-1].processes[0].spent["graphs_blocked_ns"] > 0
+    assert archive.summary(tmp_path / "1.fdry").capture_id == archive.summary(tmp_path / "2.fdry").capture_id
+    assert found[0].processes[0].spent != found[1].processes[0].spent
 
 
 def test_an_exec_restore_says_one_line_itself(command: CommandLine) -> None:
@@ -118,7 +130,7 @@ def test_a_cached_image_that_was_damaged_is_made_again(command: CommandLine) -> 
     first = command.run("restore", "-q", "--sim", "--", *server("--once"))
     (image,) = command.store.glob("images/*/*.image")
     good = image.read_bytes()
-    image.write_bytes(good[: len(good) // 2] + bytes([good[len(good) // 2] ^ 1]) + good[len(good) // 2 + 1 :])
+    image.write_bytes(good[:200] + bytes([good[200] ^ 1]) + good[201:])
     again = command.run("restore", "--json", "--sim", "--", *server("--once"))
     assert report_of(again.stderr)["graphs_restored"] == 5
     assert again.stdout == first.stdout

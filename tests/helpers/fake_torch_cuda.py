@@ -75,7 +75,8 @@ def make_graph(torch: Any) -> Any:
             self.consumed = 0
 
         def register_generator_state(self, generator: Generator) -> None:
-            assert torch.cuda.is_outside_capture(), "Cannot register the state during capturing stage"
+            if not torch.cuda.is_outside_capture():
+                raise RuntimeError("Cannot register the state during capturing stage")
             state = generator.state
             if torch.style != "2.13":
                 if not state.graphs:
@@ -131,8 +132,9 @@ class Cuda(types.SimpleNamespace):
 
         class Stream:
             def __init__(self, device: Any = None) -> None:
+                # As in torch, where the streams of a device come from a pool of 32 and are given out in turn.
                 self.index = next(numbers)
-                self.cuda_stream = self.index * 16
+                self.cuda_stream = (self.index % 32 + 1) * 16 if self.index else 0
 
             def synchronize(self) -> None:
                 assert torch.capturing is None
@@ -154,7 +156,7 @@ class Cuda(types.SimpleNamespace):
 
     def is_outside_capture(self) -> bool:
         torch = self.torch
-        return torch.capturing is None or torch.stream_now is not torch.capturing.stream
+        return torch.capturing is None or torch.stream_now.cuda_stream != torch.capturing.stream.cuda_stream
 
     def get_allocator_backend(self) -> str:
         return str(self.torch.backend)

@@ -12,28 +12,28 @@
 #define FOUNDRY_NONE 0xffffffffu
 
 enum foundry_section {
-    FOUNDRY_SECTION_STRINGS = 0,      /* bytes */
-    FOUNDRY_SECTION_DEVICES,          /* foundry_image_device */
-    FOUNDRY_SECTION_LOG,              /* foundry_image_log_entry: the main arena's whole history, in order */
-    FOUNDRY_SECTION_ALLOCATIONS,      /* foundry_image_allocation: those that graphs refer to */
-    FOUNDRY_SECTION_MAPPINGS,         /* foundry_image_mapping: what the hook itself maps */
-    FOUNDRY_SECTION_BLOBS,            /* foundry_image_blob */
-    FOUNDRY_SECTION_BLOB_BYTES,       /* bytes; each blob 4096-aligned in the file */
-    FOUNDRY_SECTION_IMAGES,           /* foundry_image_kernel_image */
-    FOUNDRY_SECTION_IMAGE_OPTIONS,    /* foundry_image_option */
-    FOUNDRY_SECTION_KERNELS,          /* foundry_image_kernel */
-    FOUNDRY_SECTION_PARAMETERS,       /* foundry_image_parameter */
-    FOUNDRY_SECTION_ATTRIBUTES,       /* foundry_image_attribute: of kernels */
-    FOUNDRY_SECTION_GROUPS,           /* foundry_image_group */
-    FOUNDRY_SECTION_NODES,            /* foundry_image_node: topology only */
-    FOUNDRY_SECTION_EDGES,            /* foundry_image_edge */
-    FOUNDRY_SECTION_NODE_ATTRIBUTES,  /* foundry_image_node_attribute */
-    FOUNDRY_SECTION_GRAPHS,           /* foundry_image_graph, in the order in which the captured program made them */
-    FOUNDRY_SECTION_RECORDS,          /* foundry_image_record: what differs between the members of a group */
-    FOUNDRY_SECTION_PARAMETER_BYTES,  /* bytes; each kernel node's block starts 16-aligned */
-    FOUNDRY_SECTION_COPIES,           /* 200-byte CUDA_MEMCPY3D each */
-    FOUNDRY_SECTION_REFERENCES,       /* u32: indices of ALLOCATIONS */
-    FOUNDRY_SECTION_EVENTS,           /* u32: cuEventCreate flags; nodes name events by index */
+    FOUNDRY_SECTION_STRINGS = 0,     /* bytes */
+    FOUNDRY_SECTION_DEVICES,         /* foundry_image_device */
+    FOUNDRY_SECTION_LOG,             /* foundry_image_log_entry: the main arena's whole history, in order */
+    FOUNDRY_SECTION_ALLOCATIONS,     /* foundry_image_allocation: those that graphs refer to */
+    FOUNDRY_SECTION_MAPPINGS,        /* foundry_image_mapping: what the hook itself maps */
+    FOUNDRY_SECTION_BLOBS,           /* foundry_image_blob */
+    FOUNDRY_SECTION_BLOB_BYTES,      /* bytes; each blob 4096-aligned in the file */
+    FOUNDRY_SECTION_IMAGES,          /* foundry_image_kernel_image */
+    FOUNDRY_SECTION_IMAGE_OPTIONS,   /* foundry_image_option */
+    FOUNDRY_SECTION_KERNELS,         /* foundry_image_kernel */
+    FOUNDRY_SECTION_PARAMETERS,      /* foundry_image_parameter */
+    FOUNDRY_SECTION_ATTRIBUTES,      /* foundry_image_attribute: of kernels */
+    FOUNDRY_SECTION_GROUPS,          /* foundry_image_group */
+    FOUNDRY_SECTION_NODES,           /* foundry_image_node: topology only */
+    FOUNDRY_SECTION_EDGES,           /* foundry_image_edge */
+    FOUNDRY_SECTION_NODE_ATTRIBUTES, /* foundry_image_node_attribute */
+    FOUNDRY_SECTION_GRAPHS,          /* foundry_image_graph, in the order in which the captured program made them */
+    FOUNDRY_SECTION_RECORDS,         /* foundry_image_record: what differs between the members of a group */
+    FOUNDRY_SECTION_PARAMETER_BYTES, /* bytes; each kernel node's block starts 16-aligned */
+    FOUNDRY_SECTION_COPIES,          /* 200-byte CUDA_MEMCPY3D each */
+    FOUNDRY_SECTION_REFERENCES,      /* u32: indices of ALLOCATIONS */
+    FOUNDRY_SECTION_EVENTS,          /* u32: cuEventCreate flags; nodes name events by index */
     FOUNDRY_SECTION_COUNT
 };
 
@@ -54,8 +54,8 @@ struct foundry_image_header {
     uint8_t capture_id[32];
     uint32_t driver_version; /* of the capture */
     uint32_t simulated;
-    uint32_t role; /* string */
-    uint32_t crc32c; /* of the whole header with this field zero */
+    uint32_t role;                 /* string */
+    uint32_t crc32c;               /* of the whole header with this field zero */
     uint64_t captured_nanoseconds; /* time the captured program spent on warm-ups and captures, 0 = not known */
     struct foundry_image_section sections[FOUNDRY_SECTION_COUNT];
 };
@@ -73,7 +73,7 @@ struct foundry_image_device {
 
 struct foundry_image_log_entry {
     uint64_t address;
-    uint64_t size;  /* as asked for; 0 for a free */
+    uint64_t size; /* as asked for; 0 for a free */
     uint32_t device;
     uint16_t thread;
     uint16_t freed; /* 1 = free */
@@ -92,7 +92,7 @@ struct foundry_image_mapping {
     uint64_t address; /* 2 MiB aligned, no overlap, ascending */
     uint64_t size;
     uint32_t device;
-    uint32_t contents; /* blob index or FOUNDRY_NONE: then zeros */
+    uint32_t contents;        /* blob index or FOUNDRY_NONE: then zeros */
     uint64_t contents_offset; /* where in the mapping the contents go */
 };
 
@@ -104,13 +104,13 @@ struct foundry_image_blob {
 };
 
 struct foundry_image_kernel_image {
-    uint8_t key[32];    /* as the program's own load would be keyed (hook/image_key.h) */
-    uint32_t blob;      /* the bytes to load: an unpacked cubin where there is one */
-    uint32_t api;       /* FOUNDRY_API_* */
-    uint32_t instance;  /* the n-th load of this key in the captured program, from 0 */
-    uint32_t device;    /* modules: which device's context */
+    uint8_t key[32];   /* as the program's own load would be keyed (hook/image_key.h) */
+    uint32_t blob;     /* the bytes to load: an unpacked cubin where there is one */
+    uint32_t api;      /* FOUNDRY_API_* */
+    uint32_t instance; /* the n-th load of this key in the captured program, from 0 */
+    uint32_t device;   /* modules: which device's context */
     uint32_t first_option, option_count;
-    uint32_t in_graphs; /* 1: graphs use it */
+    uint32_t in_graphs;  /* 1: graphs use it */
     uint32_t provenance; /* string, for messages */
 };
 
@@ -171,7 +171,7 @@ struct foundry_image_graph {
     uint32_t context; /* FOUNDRY_NONE = primary, else ordinal of the created context */
     uint32_t first_reference, reference_count;
     uint32_t restorable;
-    uint32_t reason; /* string: why not */
+    uint32_t reason;    /* string: why not */
     uint32_t first_use; /* rank by first launch, FOUNDRY_NONE = never launched */
     uint32_t pad;
 };

@@ -1,8 +1,9 @@
-/* The spool: what the hook writes while a program runs, and the packer reads. Not durable: FOUNDRY_ABI must match exactly.
+/* The spool: what the hook writes while a program runs, and the packer reads. Not durable: FOUNDRY_ABI must match
+ * exactly.
  *
- * One folder per process, `<FOUNDRY_SPOOL>/<role>/`, made at the first successful cuInit (or by a forked child's first hooked
- * call). It holds `events` (append-only frames) and `blob.<n>` files. A blob file is complete before the frame that names it.
- * Every prefix that ends on a frame boundary is valid.
+ * One folder per process, `<FOUNDRY_SPOOL>/<role>/`, made at the first successful cuInit (or by a forked child's first
+ * hooked call). It holds `events` (append-only frames) and `blob.<n>` files. A blob file is complete before the frame
+ * that names it. Every prefix that ends on a frame boundary is valid.
  *
  * Frame header, 16 bytes, little-endian:
  *   u16 kind      FOUNDRY_EVENT_*
@@ -24,7 +25,8 @@
 #define FOUNDRY_ABI 2u
 
 enum foundry_event_kind {
-    /* u32 abi; u32 mode (FOUNDRY_MODE_*); str role; str executable (base name); list<str key, str value> rank variables */
+    /* u32 abi; u32 mode (FOUNDRY_MODE_*); str role; str executable (base name); list<str key, str value> rank variables
+     */
     FOUNDRY_EVENT_BEGIN = 1,
     /* u32 driver_version; u32 simulated; str library path */
     FOUNDRY_EVENT_DRIVER = 2,
@@ -35,43 +37,42 @@ enum foundry_event_kind {
     /* u64 handle; u32 device; u32 primary (1) or created (0); u32 ordinal among the created ones of that device */
     FOUNDRY_EVENT_CONTEXT = 4,
 
-    /* u64 address; u64 size asked for; u64 bytes taken; u32 device; u8 arena; u8 origin (FOUNDRY_ORIGIN_*); u64 ordinal in arena */
+    /* u64 address; u64 size asked for; u64 bytes taken; u32 device; u8 arena; u8 origin (FOUNDRY_ORIGIN_*); u64 ordinal
+       in arena */
     FOUNDRY_EVENT_ALLOCATION = 10,
     /* u64 address; u32 device; u8 arena */
     FOUNDRY_EVENT_FREE = 11,
-    /* memory the hook did not place. u8 kind (FOUNDRY_RANGE_*); u64 address; u64 size; u64 owner (image handle of a global, else 0);
-       str name (of a global, else empty) */
+    /* memory the hook did not place. u8 kind (FOUNDRY_RANGE_*); u64 address; u64 size; u64 owner (image handle of a
+       global, else 0); str name (of a global, else empty) */
     FOUNDRY_EVENT_RANGE = 12,
     /* u8 kind; u64 address */
     FOUNDRY_EVENT_RANGE_GONE = 13,
     /* contents of arena memory, read at commit. u64 address; u64 size; u32 blob */
     FOUNDRY_EVENT_CONTENTS = 14,
 
-    /* u64 handle; u8 api (FOUNDRY_API_*); u8 format (FOUNDRY_FORMAT_*); u32 blob; u64 size; u8[32] key; u64 context (modules) ;
-       list<u32 option, u64 value> JIT options with plain values; str provenance path; str build id (hex, may be empty); u64 offset in it.
-       key: SHA-256, see foundry/native/hook/image_key.h. A repeated key names the same blob. */
+    /* u64 handle; u8 api (FOUNDRY_API_*); u8 format (FOUNDRY_FORMAT_*); u32 blob; u64 size; u8[32] key; u64 context
+       (modules) ; list<u32 option, u64 value> JIT options with plain values; str provenance path; str build id (hex,
+       may be empty); u64 offset in it. key: SHA-256, see foundry/native/hook/image_key.h. A repeated key names the same
+       blob. */
     FOUNDRY_EVENT_IMAGE = 20,
     /* the cubin that a PTX image links to. u64 handle; u32 blob; u64 size */
     FOUNDRY_EVENT_IMAGE_LINKED = 21,
     /* u64 handle */
     FOUNDRY_EVENT_IMAGE_GONE = 22,
-    /* a kernel as graph nodes name it; written before the first graph that uses it, and again when its attributes changed.
-       u64 handle; u64 image handle (0 = unknown); str name; list<u32 offset, u32 size> parameters;
-       list<u32 CUfunction_attribute, i32 value> the settable attributes as they stand */
+    /* a kernel as graph nodes name it; written before the first graph that uses it, and again when its attributes
+       changed. u64 handle; u64 image handle (0 = unknown); str name; list<u32 offset, u32 size> parameters; list<u32
+       CUfunction_attribute, i32 value> the settable attributes as they stand */
     FOUNDRY_EVENT_KERNEL = 30,
 
-    /* an instantiated graph. u64 graph; u64 exec; u64 instantiate flags; u32 device; u64 context; u8 captured (1) or explicit (0);
-       str set; str key (both empty = unlabelled); then a GRAPH BODY:
-         list<NODE> nodes; list<u32 from, u32 to, u8[8] CUgraphEdgeData> edges
-       NODE: u32 CUgraphNodeType; str reason (non-empty = cannot be rebuilt, and why; then nothing follows); else by type:
-         KERNEL        u64 kernel handle; u32 grid[3]; u32 block[3]; u32 shared bytes; u64 context;
-                       bytes parameters (laid out as the kernel's parameter list says);
-                       list<u32 CUlaunchAttributeID, bytes value (up to 64, trailing zeros cut)>
-         MEMSET        u64 destination; u64 pitch; u32 value; u32 element size; u64 width; u64 height; u64 context
-         MEMCPY        bytes CUDA_MEMCPY3D as it stands (200 bytes); u64 context
-         GRAPH         GRAPH BODY of the child
-         EVENT_RECORD, WAIT_EVENT   u64 event handle
-         EMPTY         nothing */
+    /* an instantiated graph. u64 graph; u64 exec; u64 instantiate flags; u32 device; u64 context; u8 captured (1) or
+       explicit (0); str set; str key (both empty = unlabelled); then a GRAPH BODY: list<NODE> nodes; list<u32 from, u32
+       to, u8[8] CUgraphEdgeData> edges NODE: u32 CUgraphNodeType; str reason (non-empty = cannot be rebuilt, and why;
+       then nothing follows); else by type: KERNEL        u64 kernel handle; u32 grid[3]; u32 block[3]; u32 shared
+       bytes; u64 context; bytes parameters (laid out as the kernel's parameter list says); list<u32
+       CUlaunchAttributeID, bytes value (up to 64, trailing zeros cut)> MEMSET        u64 destination; u64 pitch; u32
+       value; u32 element size; u64 width; u64 height; u64 context MEMCPY        bytes CUDA_MEMCPY3D as it stands (200
+       bytes); u64 context GRAPH         GRAPH BODY of the child EVENT_RECORD, WAIT_EVENT   u64 event handle EMPTY
+       nothing */
     FOUNDRY_EVENT_GRAPH = 40,
     /* str set; str key; str metadata (UTF-8, the adapter's own) */
     FOUNDRY_EVENT_GRAPH_METADATA = 41,
@@ -102,17 +103,22 @@ enum foundry_event_kind {
     FOUNDRY_EVENT_END = 99
 };
 
-enum foundry_arena { FOUNDRY_ARENA_MAIN = 0, FOUNDRY_ARENA_SCRATCH = 1, FOUNDRY_ARENA_GRAPH = 2, FOUNDRY_ARENA_COUNT = 3 };
+enum foundry_arena {
+    FOUNDRY_ARENA_MAIN = 0,
+    FOUNDRY_ARENA_SCRATCH = 1,
+    FOUNDRY_ARENA_GRAPH = 2,
+    FOUNDRY_ARENA_COUNT = 3
+};
 enum foundry_origin { FOUNDRY_ORIGIN_PLAIN = 0, FOUNDRY_ORIGIN_PITCH = 1, FOUNDRY_ORIGIN_ASYNC = 2 };
 enum foundry_range {
-    FOUNDRY_RANGE_PINNED = 1,      /* cuMemAllocHost, cuMemHostAlloc */
-    FOUNDRY_RANGE_REGISTERED = 2,  /* cuMemHostRegister */
-    FOUNDRY_RANGE_MANAGED = 3,     /* cuMemAllocManaged */
-    FOUNDRY_RANGE_MAPPED = 4,      /* the program's own cuMemMap */
-    FOUNDRY_RANGE_POOL = 5,        /* cuMemAllocFromPoolAsync from a pool of the program's */
-    FOUNDRY_RANGE_PEER = 6,        /* cuIpcOpenMemHandle */
-    FOUNDRY_RANGE_GLOBAL = 7,      /* cuModuleGetGlobal, cuLibraryGetGlobal */
-    FOUNDRY_RANGE_OUTSIDE = 8      /* a device allocation that the driver served because the hook could not */
+    FOUNDRY_RANGE_PINNED = 1,     /* cuMemAllocHost, cuMemHostAlloc */
+    FOUNDRY_RANGE_REGISTERED = 2, /* cuMemHostRegister */
+    FOUNDRY_RANGE_MANAGED = 3,    /* cuMemAllocManaged */
+    FOUNDRY_RANGE_MAPPED = 4,     /* the program's own cuMemMap */
+    FOUNDRY_RANGE_POOL = 5,       /* cuMemAllocFromPoolAsync from a pool of the program's */
+    FOUNDRY_RANGE_PEER = 6,       /* cuIpcOpenMemHandle */
+    FOUNDRY_RANGE_GLOBAL = 7,     /* cuModuleGetGlobal, cuLibraryGetGlobal */
+    FOUNDRY_RANGE_OUTSIDE = 8     /* a device allocation that the driver served because the hook could not */
 };
 enum foundry_api { FOUNDRY_API_MODULE = 1, FOUNDRY_API_LIBRARY = 2 };
 enum foundry_format {

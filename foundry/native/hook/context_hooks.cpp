@@ -131,7 +131,10 @@ CUresult cuInit(unsigned int Flags) {
         Inside inside;
         result = DRIVER(cuInit, Flags);
     }
-    if (result == CUDA_SUCCESS) arm();
+    if (result == CUDA_SUCCESS) {
+        arm();
+        if (mode() == FOUNDRY_MODE_RESTORE && armed()) restore_driver_ready();
+    }
     return result;
 }
 

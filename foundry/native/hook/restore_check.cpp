@@ -63,7 +63,7 @@ enum NodeType : uint32_t {
 
 class Check {
   public:
-    Check(const uint8_t *bytes, size_t size) : image_{bytes, size} {}
+    Check(const uint8_t *bytes, size_t size) : image_{bytes, size, {}} {}
 
     std::string run() {
         bool good =

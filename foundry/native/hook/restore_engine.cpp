@@ -16,6 +16,11 @@ CUdeviceptr restore_arena_base(uint32_t device) {
     return entry ? entry->base : 0;
 }
 
+void restore_driver_ready() {
+    Session *session = Session::get();
+    if (session && !session->graph_order.empty()) session->start_workers();
+}
+
 void restore_context_ready(CUcontext context, uint32_t ordinal, bool primary) {
     Session *session = Session::get();
     restore::DeviceState *device = session ? session->device(ordinal) : nullptr;
@@ -23,6 +28,8 @@ void restore_context_ready(CUcontext context, uint32_t ordinal, bool primary) {
     if (!session->reserve(*device)) return;
     {
         std::lock_guard<std::mutex> lock(session->mutex);
+        if (!session->context_seen) session->times.early = session->background_so_far();
+        session->context_seen = true;
         if (primary)
             device->primary = context;
         else

@@ -13,6 +13,8 @@ namespace foundry {
 // The base that the archive wants for this device's range, 0 = none wanted. Called before the range is reserved. The
 // first call maps and checks the image and compares the devices; what does not fit disarms the hook.
 CUdeviceptr restore_arena_base(uint32_t device);
+// After the program's cuInit: begins what needs no context, behind the driver's own making of one.
+void restore_driver_ready();
 // After a context was retained or created for the first time and its device's range stands. The context is current or
 // not. Takes what the archive needs of the range, so it must come before the program's first allocation. A range
 // elsewhere disarms.

@@ -81,7 +81,7 @@ Reason Session::build(uint32_t index) {
         state.reason = reason;
         state.build_nanoseconds = nanoseconds_now() - begin;
         state.work = reason.empty() ? Work::ready : Work::failed;
-        times.ready = background_so_far();
+        times.ready = background_so_far() - times.early;
         if (!--group.unbuilt) finished.swap(group.pool);
         changed.notify_all();
     }

@@ -50,6 +50,7 @@ std::unique_ptr<RestoreImage, void (*)(RestoreImage *)> restore_image_open(const
     if (bytes == MAP_FAILED) return refuse("map");
     image->bytes = static_cast<const uint8_t *>(bytes);
     image->size = size;
+    image->path = path;
     madvise(bytes, size, MADV_WILLNEED);
     reason = restore_image_check(image->bytes, size);
     if (!reason.empty()) {

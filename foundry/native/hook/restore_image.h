@@ -16,6 +16,7 @@ namespace foundry {
 struct RestoreImage {
     const uint8_t *bytes = nullptr;
     size_t size = 0;
+    std::string path; // of the file that is mapped
 
     const foundry_image_header &header() const { return *reinterpret_cast<const foundry_image_header *>(bytes); }
     template <typename Entry> std::span<const Entry> section(foundry_section which) const {

@@ -1,4 +1,6 @@
 // Kernel images and kernels: each loaded once, by whoever needs it first.
+#include <unistd.h>
+
 #include <chrono>
 #include <cstring>
 
@@ -45,7 +47,10 @@ Reason Session::load_image(uint32_t index, ImageState &loaded) {
     Stopwatch watch(times.images);
     const auto &entry = image->images()[index];
     const auto &blob = image->blobs()[entry.blob];
-    if (!restore_blob_check(*image, entry.blob)) return "its bytes in the restore image are damaged";
+    if (!restore_blob_check(*image, entry.blob)) {
+        unlink(image->path.c_str()); // the next start builds it anew
+        return "its bytes in the restore image are damaged";
+    }
     const void *bytes = image->blob_bytes().data() + blob.offset;
     // Text must end in a zero byte, which the file need not have behind it.
     std::string text;

@@ -1,5 +1,7 @@
 // Device memory of a restore: what the engine claims and maps itself, and whether the program's own allocations are
 // where they were.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -90,6 +92,7 @@ Reason Session::ensure_memory(uint32_t ordinal, CUcontext context) {
             const void *bytes = image->blob_bytes().data() + blob.offset;
             const CUdeviceptr target = mapping.address + mapping.contents_offset;
             if (!restore_blob_check(*image, mapping.contents)) {
+                unlink(image->path.c_str());
                 reason = "the contents of memory in the restore image are damaged";
                 break;
             }

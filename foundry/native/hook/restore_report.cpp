@@ -28,6 +28,7 @@ void Session::spool_timings() {
         {"verify", times.verify},
         {"instantiate", times.instantiate},
         {"background", background},
+        {"early", times.early},
         {"ready", times.ready},
         {"blocked", times.blocked},
     };

@@ -95,7 +95,8 @@ struct Times {
     // Summed over threads; build, verify and instantiate are parts of graphs.
     std::atomic<uint64_t> image_check{0}, map{0}, images{0}, kernels{0}, graphs{0}, build{0}, verify{0}, instantiate{0};
     std::atomic<uint64_t> background{0};                                            // wall time with a worker at work
-    std::atomic<uint64_t> ready{0};   // background when the last graph was built
+    std::atomic<uint64_t> early{0};   // of that, before the program's first context: libraries need none
+    std::atomic<uint64_t> ready{0};   // background from there until the last graph was built
     std::atomic<uint64_t> blocked{0}; // of the program's threads
 };
 
@@ -149,6 +150,7 @@ class Session {
     void wake_workers();
     bool stop_workers(); // false: one is still in a driver call
     bool stopping();
+    uint64_t background_so_far() const; // with the lock held
 
     // restore_report.cpp
     void summary();
@@ -170,6 +172,7 @@ class Session {
     std::map<std::string_view, uint32_t> loads;                   // of a key, by the program, so far
     std::unordered_map<void *, uint32_t> image_handles;
     std::vector<std::pair<CUdeviceptr, CUdeviceptr>> unclaimed; // ranges that could not be had
+    bool context_seen = false;
     uint32_t borrowed = 0;                                      // contexts in the engine's hands
     std::atomic<uint32_t> postponed{0};                         // graphs that wait for an allocation of the program's
     Times times;
@@ -180,7 +183,6 @@ class Session {
     Reason load_image(uint32_t index, ImageState &loaded);
     Reason load_kernel(uint32_t index, KernelState &loaded);
     Reason make_exec(uint32_t graph, CUgraphExec &exec);
-    uint64_t background_so_far() const; // with the lock held
     void memory_pass();
     void image_pass(bool in_graphs);
     void kernel_pass(bool in_graphs);

@@ -5,6 +5,7 @@
 
 #include <chrono>
 
+#include "../abi/spool_format.h"
 #include "restore_session.h"
 #include "state.h"
 
@@ -110,6 +111,10 @@ void Session::image_pass(bool in_graphs) {
             std::lock_guard<std::mutex> lock(mutex);
             if (images[at].in_graphs != in_graphs || images[at].work != Work::idle) continue;
         }
+        if (image->images()[at].api == FOUNDRY_API_LIBRARY) {
+            ensure_image(at);
+            continue;
+        }
         Borrowed borrowed_context(*this, image->images()[at].device, images[at].context_ordinal);
         if (!borrowed_context.context()) continue;
         Entered entered(borrowed_context.context());
@@ -144,6 +149,10 @@ void Session::work_through() {
         if (!build_if_possible(graph)) waiting++;
     }
     postponed = waiting;
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        if (!context_seen) return;
+    }
     kernel_pass(false);
     image_pass(false);
 }

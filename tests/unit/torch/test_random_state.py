@@ -86,6 +86,30 @@ def test_what_a_graph_consumes_is_measured_not_guessed(start: Any) -> None:
     assert consumed == {"3": 12, "0": 0, "1": 4}
 
 
+def test_more_graphs_than_torch_has_streams_can_be_stored(start: Any) -> None:
+    captured = start(Mode.CAPTURE)
+    graphs = captured.graph_set()
+    for key in range(70):
+        graphs.capture_or_restore(key, draws(captured, 1))
+    assert graphs.reasons == {}
+    found = [json.loads(text)["random"]["consumed"] for text in captured.hook.archive.values()]
+    assert found == [4] * 70
+
+
+def test_a_probe_that_fails_refuses_the_graph_and_leaves_the_program_alone(start: Any) -> None:
+    captured = start(Mode.CAPTURE)
+    graphs = captured.graph_set()
+    graphs.capture_or_restore("good", draws(captured, 1))
+    captured.torch.cuda.Stream = None  # nothing new may be needed for the second
+    from foundry.torch.random_state import generator_state
+
+    state = generator_state(captured.torch.device("cuda", 0))
+    state.consumed = lambda *_, **__: (_ for _ in ()).throw(RuntimeError("refused\nwith details"))
+    graph = graphs.capture_or_restore("bad", draws(captured, 1))
+    assert not graph.restored
+    assert "refused the probe: refused" in graphs.reasons["bad"]
+
+
 def test_a_graph_that_draws_only_in_its_capture_is_known(start: Any) -> None:
     captured = start(Mode.CAPTURE)
 
