@@ -45,3 +45,8 @@ class Graph:
     def restorable(self) -> bool:
         """Whether a restore can bring it back."""
         return not self.reason_code
+
+    @property
+    def name(self) -> str:
+        """Its set and key, as messages give them."""
+        return f"`{self.set}` `{self.key}`" if self.set else f"`{self.key}`"

@@ -18,6 +18,7 @@ from foundry.findings import (
 from foundry.model import HOST_RANGES, NONE, Arena, Graph, NodeType, Process, Range, RangeKind
 from foundry.model.pointers import Target, find_pointers
 from foundry.model.tables import Table
+from foundry.pack import driver_events
 
 _RANGE_NAMES: dict[int, str] = {
     RangeKind.PINNED: "pinned host memory",
@@ -40,28 +41,24 @@ def audit(process: Process, ranges: Sequence[Range], findings: list[Finding]) ->
     """
     pointers = find_pointers(process, ranges)
     bounds = np.searchsorted(pointers["graph"], np.arange(len(process.graphs) + 1))
-    audited = []
-    for index, graph in enumerate(process.graphs):
-        part = pointers[bounds[index] : bounds[index + 1]]
-        graph = _with_pointers(process, graph, part, ranges)
-        where = f"{process.role}, graph {graph_name(graph)}"
+    pointed_to = tuple(
+        _with_pointers(process, graph, pointers[bounds[index] : bounds[index + 1]], ranges)
+        for index, graph in enumerate(process.graphs)
+    )
+    process = driver_events.judge(replace(process, graphs=pointed_to))
+    for graph in process.graphs:
+        where = f"{process.role}, graph {graph.name}"
         if graph.dangling_words:
             text = f"{graph.dangling_words} parameter words lie in an arena, but in no allocation that stood"
             findings.append(Finding(DANGLING_WORD, Severity.NOTE, text, where))
         if not graph.restorable:
             findings.append(Finding(graph.reason_code, Severity.WARN, f"not restorable: {graph.reason}", where))
-        audited.append(graph)
     pointed = set(pointers["target"][pointers["kind"] == Target.RANGE].tolist())
     kept = tuple(
         item if index in pointed and item.kind not in HOST_RANGES else replace(item, address=0)
         for index, item in enumerate(process.ranges)
     )
-    return replace(process, graphs=tuple(audited), ranges=kept)
-
-
-def graph_name(graph: Graph) -> str:
-    """Name a graph for messages."""
-    return f"`{graph.set}` `{graph.key}`" if graph.set else f"`{graph.key}`"
+    return replace(process, ranges=kept)
 
 
 def _with_pointers(process: Process, graph: Graph, part: Table, ranges: Sequence[Range]) -> Graph:

@@ -39,15 +39,25 @@ class Images:
         self.loads: list[Load] = []
         self._loaded: dict[int, int] = {}
         self._instances: dict[bytes, int] = {}
+        self._restored: dict[int, int] = {}
+        self._numbers: dict[tuple[bytes, int], int] = {}
         self._states: dict[int, KernelState] = {}
         self._ids: dict[tuple[KernelState, int], int] = {}
 
     def image(self, event: events.Image, context: int) -> None:
-        """Note a load."""
-        instance = self._instances.get(event.key, 0)
-        self._instances[event.key] = instance + 1
-        self._loaded[event.handle] = len(self.loads)
-        self.loads.append(Load(event, instance, context))
+        """Note a load. What the restore engine loaded is the program's load of that number, whichever comes first."""
+        instance = self._restored.pop(event.handle, None)
+        if instance is None:
+            instance = self._instances.get(event.key, 0)
+            self._instances[event.key] = instance + 1
+        number = self._numbers.setdefault((event.key, instance), len(self.loads))
+        self._loaded[event.handle] = number
+        if number == len(self.loads):
+            self.loads.append(Load(event, instance, context))
+
+    def restored(self, event: events.ImageRestored) -> None:
+        """Note that the next load of a handle is the restore engine's."""
+        self._restored[event.handle] = event.instance
 
     def linked(self, event: events.ImageLinked) -> None:
         """Note what a PTX image was linked to."""

@@ -29,6 +29,7 @@ from foundry.model.tables import frozen
 from foundry.pack.audit import audit
 from foundry.pack.blobs import BlobStore
 from foundry.pack.bodies import ResolvedBody, Resolver
+from foundry.pack.driver_events import DriverEvents
 from foundry.pack.grouping import Grouping
 from foundry.pack.images import Images, Keeper, model_kernel
 from foundry.pack.memory import Memory, contents_of
@@ -62,10 +63,9 @@ class ProcessPacker:
         self.graphs: list[PendingGraph] = []
         self.metadata: dict[tuple[str, str], str] = {}
         self.counters: dict[str, int] = {}
-        self.event_flags: list[int] = []
+        self.driver_events = DriverEvents()
         self.committed = NONE
         self._context_ids: dict[int, int] = {}
-        self._event_ids: dict[int, int] = {}
         self._execs: dict[int, PendingGraph] = {}
         self._launched = 0
         self._attribute_ids: dict[bytes, int] = {}
@@ -95,6 +95,8 @@ class ProcessPacker:
             images.image(event, self._context_ids.get(event.context, NONE))
         elif isinstance(event, events.ImageLinked):
             images.linked(event)
+        elif isinstance(event, events.ImageRestored):
+            images.restored(event)
         elif isinstance(event, events.ImageGone):
             memory.owner_gone(images.gone(event))
         elif isinstance(event, events.Kernel):
@@ -126,9 +128,11 @@ class ProcessPacker:
             pending = self._execs.get(event.exec)
             if pending is not None and pending.first_use == NONE:
                 pending.first_use, self._launched = self._launched, self._launched + 1
+                pending.problem = pending.problem or self.driver_events.problem(pending.body)
         elif isinstance(event, events.EventCreated):
-            self._event_ids[event.handle] = len(self.event_flags)
-            self.event_flags.append(event.flags)
+            self.driver_events.created(event.handle, event.flags)
+        elif isinstance(event, events.EventGone):
+            self.driver_events.destroyed(event.handle)
         elif isinstance(event, events.CaptureFailed):
             self.tell(CAPTURE_FAILED, Severity.WARN, f"a stream capture ended with driver error {event.result}")
         elif isinstance(event, events.Counters):
@@ -144,7 +148,7 @@ class ProcessPacker:
             return
         resolver = Resolver(
             kernel=lambda handle: self.images.kernel_id(handle, event.device),
-            event=lambda handle: self._event_ids.get(handle, NONE),
+            event=self.driver_events.number,
             context=lambda handle: self._context_ids.get(handle, NONE),
             graph_context=self._context_ids.get(event.context, NONE),
             attribute_ids=self._attribute_ids,
@@ -218,7 +222,7 @@ class ProcessPacker:
             memsets=grouping.memsets(),
             copies=grouping.copies(),
             event_nodes=frozen(np.array(grouping.event_nodes(), np.uint32)),
-            events=tuple(self.event_flags[number] for number in event_ids),
+            events=self.driver_events.flags(event_ids),
             phases=tuple(self.memory.phases),
             counters={name: value for name, value in self.counters.items() if not name.endswith(TIME_SUFFIXES)},
             spent={name: value for name, value in self.counters.items() if name.endswith(TIME_SUFFIXES)},
@@ -280,6 +284,8 @@ class ProcessPacker:
         labelled = bool(event.set or event.key)
         key = event.key if labelled else next(unlabelled)
         problem = pending.problem
+        if problem is None and pending.first_use == NONE:
+            problem = self.driver_events.problem(pending.body)
         return Graph(
             set=event.set,
             key=key,

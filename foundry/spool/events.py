@@ -129,6 +129,13 @@ class ImageGone(NamedTuple):
     handle: int
 
 
+class ImageRestored(NamedTuple):
+    """The next image of that handle is the restore engine's, with its instance in the archive."""
+
+    handle: int
+    instance: int
+
+
 class Kernel(NamedTuple):
     """A kernel that graphs name."""
 
@@ -179,6 +186,12 @@ class EventCreated(NamedTuple):
 
     handle: int
     flags: int
+
+
+class EventGone(NamedTuple):
+    """A driver event that the program destroyed."""
+
+    handle: int
 
 
 class CaptureFailed(NamedTuple):
@@ -297,6 +310,7 @@ READERS: dict[int, Callable[[Cursor], tuple[object, ...]]] = {
     20: _image,
     21: lambda c: ImageLinked(c.u64(), c.u32(), c.u64()),
     22: lambda c: ImageGone(c.u64()),
+    23: lambda c: ImageRestored(c.u64(), c.u32()),
     30: lambda c: Kernel(c.u64(), c.u64(), c.text(), c.items(8, _two_u32), c.items(8, _u32_i32)),
     40: _graph,
     41: lambda c: GraphMetadata(c.text(), c.text(), c.text()),
@@ -305,6 +319,7 @@ READERS: dict[int, Callable[[Cursor], tuple[object, ...]]] = {
     44: lambda c: EventCreated(c.u64(), c.u32()),
     45: lambda c: CaptureFailed(c.u64(), c.u32()),
     46: lambda c: ExecLaunched(c.u64()),
+    47: lambda c: EventGone(c.u64()),
     50: lambda c: Phase(c.u8(), c.u8(), c.text()),
     51: lambda c: Counters(c.items(12, _text_u64)),
     52: lambda c: Told(c.text(), c.text()),

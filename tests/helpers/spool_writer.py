@@ -226,6 +226,9 @@ class SpoolWriter:
     def event(self, handle: int, flags: int = 0) -> None:
         self.frame(44, struct.pack("<QI", handle, flags))
 
+    def event_gone(self, handle: int) -> None:
+        self.frame(47, struct.pack("<Q", handle))
+
     def launched(self, execution: int) -> None:
         self.frame(46, struct.pack("<Q", execution))
 

@@ -110,6 +110,7 @@ def varied_spool(session: Path, role: str, rng: random.Random) -> None:
                 spool.exec_changed(0x900 + step, "cuGraphExecUpdate")
     if rng.random() < 0.5:
         spool.contents(BASE + 2 * ARENA, rng.randbytes(rng.randrange(100)))
+    spool.event_gone(pool["events"][0])
     if rng.random() < 0.8:
         spool.end()
     spool.write()

@@ -166,7 +166,7 @@ int fuzz(const std::vector<char> &file, unsigned seed, unsigned rounds) {
         memcpy(copy.bytes, damaged.data(), damaged.size());
         if (!foundry::restore_image_check(copy.bytes, copy.size).empty()) continue;
         accepted++;
-        sum += read_all(RestoreImage{copy.bytes, copy.size});
+        sum += read_all(RestoreImage{copy.bytes, copy.size, {}});
     }
     printf("%u of %u accepted (%llu)\n", accepted, rounds, static_cast<unsigned long long>(sum));
     return 0;

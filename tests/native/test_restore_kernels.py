@@ -115,6 +115,28 @@ def test_launch_attributes_are_set_and_edges_keep_their_ports(run: Run, kernels:
     ]
 
 
+def test_a_template_becomes_that_of_another_group_of_the_same_shape(run: Run, kernels: bytes) -> None:
+    scene = Scene(kernels)
+    for key in range(8):
+        priority = struct.pack("<i", -1 - key % 3)
+        second = scene.add_bias if key % 2 else scene.add
+        nodes: list[dict[str, object]] = [
+            {"type": KERNEL, "kernel": scene.fill, "attributes": [(8, priority), (9, b"\0\1")]},
+            {"type": KERNEL, "kernel": second, "attributes": [(8, priority), (9, b"\0\1")]},
+        ]
+        first = scene.fill_record(BASE, 10 + key)
+        if key % 2:
+            scene.file.kernel_record((1, 1, 1), (32, 1, 1), struct.pack("<QI", BASE, 4))
+        else:
+            scene.add_record(BASE, GRAPH_ARENA)
+        scene.add_graph(scene.file.group(nodes, [(0, 1, PLAIN)]), first, str(key))
+    reads = [word for key in range(8) for word in read_back(str(key))]
+    # Each thread adds the nodes of one template at most: a seventh node would be one that was not shared.
+    outcome = run(scene, *START, "alloc:4096", *reads, FOUNDRY_SIM_FAIL="cuGraphAddKernelNode_v2:7")
+    found = [line.split()[1] for line in outcome.lines if line.startswith("read")]
+    assert found == ["110", "11", "112", "13", "114", "15", "116", "17"]
+
+
 def test_created_contexts_and_modules(run: Run, kernels: bytes) -> None:
     scene = Scene(kernels, api=MODULE, context=0)
     scene.add_pair("1", 5)

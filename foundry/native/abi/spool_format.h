@@ -59,6 +59,9 @@ enum foundry_event_kind {
     FOUNDRY_EVENT_IMAGE_LINKED = 21,
     /* u64 handle */
     FOUNDRY_EVENT_IMAGE_GONE = 22,
+    /* restore only: the next IMAGE of that handle is the restore engine's, not a load of the program's. It is the load of
+       its key that the archive has under that number. u64 handle; u32 instance */
+    FOUNDRY_EVENT_IMAGE_RESTORED = 23,
     /* a kernel as graph nodes name it; written before the first graph that uses it, and again when its attributes
        changed. u64 handle; u64 image handle (0 = unknown); str name; list<u32 offset, u32 size> parameters; list<u32
        CUfunction_attribute, i32 value> the settable attributes as they stand */
@@ -86,6 +89,9 @@ enum foundry_event_kind {
     FOUNDRY_EVENT_CAPTURE_FAILED = 45,
     /* first launch of an exec, in order. u64 exec */
     FOUNDRY_EVENT_EXEC_LAUNCHED = 46,
+    /* the program destroyed the event, so that only graphs can still name it. u64 handle. Where threads race, it may
+       come after the EVENT_CREATED that has the handle again. */
+    FOUNDRY_EVENT_EVENT_GONE = 47,
 
     /* u8 begin (1) or end (0); u8 kind (FOUNDRY_PHASE_*); str name */
     FOUNDRY_EVENT_PHASE = 50,

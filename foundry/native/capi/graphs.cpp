@@ -1,6 +1,8 @@
 // Restored graphs, as a program takes them. A foundry_graph is an entry of the session's table.
 #include "../hook/counters.h"
+#include "../hook/exec_table.h"
 #include "../hook/restore_session.h"
+#include "../hook/spool.h"
 #include "../hook/state.h"
 #include "foundry_capi.h"
 #include "reason.h"
@@ -88,8 +90,12 @@ FOUNDRY_EXPORT int foundry_graph_launch(foundry_graph *graph, void *stream) {
     void *exec = foundry_graph_exec(graph);
     if (!exec) return FOUNDRY_MISUSE;
     foundry::count(foundry::counters.graph_launches);
-    return foundry::restore::drive(foundry::real.cuGraphLaunch, static_cast<CUgraphExec>(exec),
-                                   static_cast<CUstream>(stream));
+    const CUresult result = foundry::restore::drive(foundry::real.cuGraphLaunch, static_cast<CUgraphExec>(exec),
+                                                    static_cast<CUstream>(stream));
+    // False for all graphs but those that the engine spools (FOUNDRY_RESPOOL).
+    if (!result && foundry::exec_first_launch(static_cast<CUgraphExec>(exec)))
+        foundry::Frame(FOUNDRY_EVENT_EXEC_LAUNCHED).handle(exec).write();
+    return result;
 }
 
 FOUNDRY_EXPORT void foundry_graph_give_up(foundry_graph *graph, const char *reason) {

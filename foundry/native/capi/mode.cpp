@@ -1,5 +1,6 @@
 #include "../hook/counters.h"
 #include "../hook/restore_image.h"
+#include "../hook/restore_respool.h"
 #include "../hook/restore_session.h"
 #include "../hook/spool.h"
 #include "../hook/state.h"
@@ -30,6 +31,7 @@ FOUNDRY_EXPORT int foundry_commit(void) {
     static std::atomic<uint32_t> ordinal{0};
     if (!armed()) return capi::answer_unavailable(*disarm_reason() ? disarm_reason() : "the hook is not armed");
     restore::Session *session = restore::Session::current();
+    if (session && session->respool) session->respool->rest();
     if (session) session->spool_timings();
     spool_counters();
     const bool written = Frame(FOUNDRY_EVENT_COMMIT).u32(ordinal.fetch_add(1)).write();

@@ -1,4 +1,5 @@
-// Events: graph nodes name them by handle, a restore makes them anew from their flags.
+// Events: graph nodes name them by handle, a restore makes them anew from their flags. That goes unnoticed only where the
+// program has no handle left, so their end is told, too.
 #include "../table/call.h"
 #include "counters.h"
 #include "spool.h"
@@ -18,7 +19,9 @@ CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags) {
 }
 
 CUresult cuEventDestroy_v2(CUevent hEvent) {
-    return DRIVER(cuEventDestroy_v2, hEvent);
+    CUresult result = DRIVER(cuEventDestroy_v2, hEvent);
+    if (result == CUDA_SUCCESS && armed()) Frame(FOUNDRY_EVENT_EVENT_GONE).handle(hEvent).write();
+    return result;
 }
 
 } // extern "C"

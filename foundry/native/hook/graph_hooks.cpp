@@ -13,9 +13,11 @@ namespace {
 void instantiated(CUresult result, const CUgraphExec *exec, CUgraph graph, uint64_t flags) {
     if (result != CUDA_SUCCESS || !armed() || !exec || !*exec) return;
     count(counters.graphs_instantiated);
-    if (!exec_add(*exec))
-        finding_once("too-many-graphs",
-                     "more executable graphs are alive than the hook follows; later ones have no order of use");
+    if (!exec_add(*exec)) {
+        // Its updates would go unnoticed.
+        finding_once("too-many-graphs", "more executable graphs are alive than the hook follows; more are not recorded");
+        return;
+    }
     record_graph(graph, *exec, flags);
     images_link_pending();
 }

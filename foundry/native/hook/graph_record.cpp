@@ -11,9 +11,7 @@
 #include "counters.h"
 #include "exec_table.h"
 #include "graph_label.h"
-#include "kernel_record.h"
 #include "process.h"
-#include "spool.h"
 #include "state.h"
 
 namespace foundry {
@@ -27,7 +25,8 @@ static_assert(sizeof(CUDA_MEMCPY3D) == 200);
 
 class Recording {
   public:
-    Recording(Frame &frame, CUdevice device, CUcontext context) : frame_(frame), kernels_(device), context_(context) {}
+    Recording(Frame &frame, KernelRecorder &kernels, CUcontext context)
+        : frame_(frame), kernels_(kernels), context_(context) {}
     void body(CUgraph graph, int depth);
 
   private:
@@ -43,7 +42,7 @@ class Recording {
     const char *failed(const char *what, CUresult result);
 
     Frame &frame_;
-    KernelRecorder kernels_;
+    KernelRecorder &kernels_;
     CUcontext context_;
     char reason_[192];
     std::vector<unsigned char> buffer_;
@@ -303,26 +302,38 @@ void Recording::body(CUgraph graph, int depth) {
     frame_.patch_u32(at, count);
 }
 
+CUdevice current_device() {
+    CUdevice device = 0;
+    if (!real.cuCtxGetDevice || real.cuCtxGetDevice(&device) != CUDA_SUCCESS) device = 0;
+    return device;
+}
+
 } // namespace
 
-void record_graph(CUgraph graph, CUgraphExec exec, uint64_t flags) {
-    CUdevice device = 0;
+GraphRecord::GraphRecord(CUgraph graph, CUgraphExec exec, uint64_t flags, const char *set, const char *key)
+    : device_(current_device()), frame_(FOUNDRY_EVENT_GRAPH), kernels_(device_) {
     CUcontext context = nullptr;
-    if (!real.cuCtxGetDevice || real.cuCtxGetDevice(&device) != CUDA_SUCCESS) device = 0;
     if (real.cuCtxGetCurrent) real.cuCtxGetCurrent(&context);
-    const char *set, *key;
-    graph_label_take(&set, &key);
-    Frame frame(FOUNDRY_EVENT_GRAPH);
-    frame.handle(graph)
+    frame_.handle(graph)
         .handle(exec)
         .u64(flags)
-        .u32(static_cast<uint32_t>(device))
+        .u32(static_cast<uint32_t>(device_))
         .handle(context)
         .u8(captured_graph(graph))
         .str(set)
         .str(key);
-    Recording(frame, device, context).body(graph, 0);
-    if (frame.write()) count(counters.graphs_recorded);
+    Recording(frame_, kernels_, context).body(graph, 0);
+}
+
+bool GraphRecord::write() {
+    kernels_.write();
+    return frame_.write();
+}
+
+void record_graph(CUgraph graph, CUgraphExec exec, uint64_t flags) {
+    const char *set, *key;
+    graph_label_take(&set, &key);
+    if (GraphRecord(graph, exec, flags, set, key).write()) count(counters.graphs_recorded);
 }
 
 void recorder_forget() {

@@ -14,6 +14,7 @@
 #include "image_links.h"
 #include "process.h"
 #include "ranges.h"
+#include "restore_engine.h"
 #include "spool.h"
 
 namespace foundry {
@@ -29,8 +30,13 @@ struct Kernel {
     uint64_t image;
     std::string name;
 };
+struct Stored {
+    uint32_t blob;
+    int format;
+    uint64_t size; // of the image; the blob may be thinner
+};
 struct State {
-    std::map<Key, uint32_t> blobs;
+    std::map<Key, Stored> blobs;
     std::unordered_map<uint64_t, Image> images;
     std::unordered_map<uint64_t, Kernel> kernels;
     std::unordered_map<uint64_t, uint64_t> aliases;
@@ -55,25 +61,48 @@ uint64_t resolve(uint64_t handle) {
     return alias == all().aliases.end() ? handle : alias->second;
 }
 
-bool blob_for(const ImageLoad &load, bool handed_over, uint32_t *blob) {
+// The bytes that came first with a key stand for all loads of it.
+bool stored_for(const ImageLoad &load, bool handed_over, Stored *stored) {
     Key key;
     memcpy(key.data(), load.key, key.size());
     {
         std::lock_guard<std::mutex> lock(mutex);
         auto found = all().blobs.find(key);
         if (found != all().blobs.end()) {
-            *blob = found->second;
+            *stored = found->second;
             return true;
         }
     }
+    *stored = {0, load.bytes.format, load.bytes.size};
     // Of an image whose bytes the archive has, only what this device runs is kept.
     bool thin = handed_over && load.bytes.format == FOUNDRY_FORMAT_FATBIN &&
-                fatbin_thin_blob(load.bytes.data, load.bytes.size, compute_capability(), blob);
-    if (!thin && !spool_blob(load.bytes.data, load.bytes.size, blob)) return false;
+                fatbin_thin_blob(load.bytes.data, load.bytes.size, compute_capability(), &stored->blob);
+    if (!thin && !spool_blob(load.bytes.data, load.bytes.size, &stored->blob)) return false;
     std::lock_guard<std::mutex> lock(mutex);
-    // Two threads may have written the same image at once; the first number stays.
-    *blob = all().blobs.try_emplace(key, *blob).first->second;
+    // Two threads may have written the same image at once; the first one's stays.
+    *stored = all().blobs.try_emplace(key, *stored).first->second;
     return true;
+}
+
+void write_image(uint64_t handle, int api, const ImageLoad &load, CUcontext context, const Stored &stored) {
+    Frame frame(FOUNDRY_EVENT_IMAGE);
+    frame.u64(handle)
+        .u8(static_cast<uint8_t>(api))
+        .u8(static_cast<uint8_t>(stored.format))
+        .u32(stored.blob)
+        .u64(stored.size)
+        .raw(load.key, sizeof load.key)
+        .handle(context);
+    size_t at = frame.size();
+    uint32_t count = 0;
+    frame.u32(0);
+    for (unsigned index = 0; index < load.option_count; ++index)
+        if (jit_option_plain(load.options[index])) {
+            frame.u32(static_cast<uint32_t>(load.options[index])).u64(jit_option_value(load.values[index]));
+            ++count;
+        }
+    frame.patch_u32(at, count);
+    frame.str(load.provenance.path).str(load.provenance.build_id).u64(load.provenance.offset).write();
 }
 
 void forget_kernels(uint64_t image) {
@@ -88,38 +117,31 @@ void forget_kernels(uint64_t image) {
 } // namespace
 
 void image_loaded(uint64_t handle, int api, const ImageLoad &load, CUcontext context, bool handed_over) {
-    {
-        std::lock_guard<std::mutex> lock(mutex);
-        Image &image = all().images[handle];
-        ++image.references;
-        image.context = context;
-    }
+    image_held(handle, context);
     if (!load.known()) {
         finding_once("image-unknown",
                      "an image was loaded whose size could not be told; graphs that use it cannot be restored");
         return;
     }
-    uint32_t blob;
-    if (!blob_for(load, handed_over, &blob)) return;
-    Frame frame(FOUNDRY_EVENT_IMAGE);
-    frame.u64(handle)
-        .u8(static_cast<uint8_t>(api))
-        .u8(static_cast<uint8_t>(load.bytes.format))
-        .u32(blob)
-        .u64(load.bytes.size)
-        .raw(load.key, sizeof load.key)
-        .handle(context);
-    size_t at = frame.size();
-    uint32_t count = 0;
-    frame.u32(0);
-    for (unsigned index = 0; index < load.option_count; ++index)
-        if (jit_option_plain(load.options[index])) {
-            frame.u32(static_cast<uint32_t>(load.options[index])).u64(jit_option_value(load.values[index]));
-            ++count;
-        }
-    frame.patch_u32(at, count);
-    frame.str(load.provenance.path).str(load.provenance.build_id).u64(load.provenance.offset).write();
+    if (handed_over) restore_image_given(handle);
+    Stored stored;
+    if (!stored_for(load, handed_over, &stored)) return;
+    write_image(handle, api, load, context, stored);
     if (!handed_over) link_later(handle, load);
+}
+
+void image_held(uint64_t handle, CUcontext context) {
+    std::lock_guard<std::mutex> lock(mutex);
+    Image &image = all().images[handle];
+    ++image.references;
+    image.context = context;
+}
+
+void image_restored(uint64_t handle, int api, const ImageLoad &load, CUcontext context, uint32_t instance) {
+    Stored stored;
+    if (!stored_for(load, false, &stored)) return;
+    Frame(FOUNDRY_EVENT_IMAGE_RESTORED).u64(handle).u32(instance).write();
+    write_image(handle, api, load, context, stored);
 }
 
 void image_unloaded(uint64_t handle) {

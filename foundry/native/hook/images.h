@@ -41,6 +41,10 @@ struct ImageLoad {
 // After a successful load, real or handed over: writes the blob if the key is new, IMAGE, and later IMAGE_LINKED where
 // that pays.
 void image_loaded(uint64_t handle, int api, const ImageLoad &load, CUcontext context, bool handed_over);
+// Restore: an image that the engine has loaded. Held, so that its kernels keep their names for as long as the context
+// lives, whatever the program does with it; then told, as the load of its key that the archive says it was.
+void image_held(uint64_t handle, CUcontext context);
+void image_restored(uint64_t handle, int api, const ImageLoad &load, CUcontext context, uint32_t instance);
 // After the program gave up its reference. Writes IMAGE_GONE with the last one and forgets all kernels of the image.
 void image_unloaded(uint64_t handle);
 // All modules that a context owned.

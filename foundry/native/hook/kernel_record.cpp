@@ -16,16 +16,12 @@ namespace foundry {
 namespace {
 
 using Attributes = std::vector<std::pair<uint32_t, int32_t>>;
+using Seen = std::shared_ptr<const KernelSeen>;
 
-struct Known {
-    KernelRecord record;
-    Attributes attributes;
-};
-// Records are never changed or freed once they are in here: recordings of several threads share them.
+// What the spool said last of each kernel.
 struct State {
     uint64_t generation = 0;
-    std::map<std::pair<uint64_t, CUdevice>, std::unique_ptr<Known>> known;
-    std::vector<std::unique_ptr<Known>> retired;
+    std::map<std::pair<uint64_t, CUdevice>, Seen> known;
 };
 
 constexpr size_t most_parameters = 4096;
@@ -99,7 +95,7 @@ void read_parameters(CUkernel kernel, CUfunction function, KernelRecord *record)
     }
 }
 
-void write_kernel(const Known &known) {
+void write_kernel(const KernelSeen &known) {
     Frame frame(FOUNDRY_EVENT_KERNEL);
     frame.u64(known.record.handle).u64(known.record.image).str(known.record.name.c_str());
     frame.u32(static_cast<uint32_t>(known.record.parameters.size()));
@@ -114,49 +110,53 @@ State &current_state() {
     if (!state) state = new State;
     uint64_t generation = images_generation();
     if (state->generation != generation) {
-        for (auto &entry : state->known) state->retired.push_back(std::move(entry.second));
         state->known.clear();
         state->generation = generation;
     }
     return *state;
 }
 
+Seen find_known(uint64_t handle, CUdevice device) {
+    std::lock_guard<std::mutex> lock(mutex);
+    auto found = current_state().known.find({handle, device});
+    return found == state->known.end() ? nullptr : found->second;
+}
+
 } // namespace
 
 const KernelRecord &KernelRecorder::record(CUkernel kernel, CUfunction function) {
     uint64_t handle = kernel ? reinterpret_cast<uint64_t>(kernel) : reinterpret_cast<uint64_t>(function);
-    auto place = std::lower_bound(seen_.begin(), seen_.end(), handle,
-                                  [](const auto &entry, uint64_t wanted) { return entry.first < wanted; });
-    if (place != seen_.end() && place->first == handle) return *place->second;
+    auto place = std::lower_bound(places_.begin(), places_.end(), std::pair<uint64_t, size_t>(handle, 0));
+    if (place != places_.end() && place->first == handle) return order_[place->second]->record;
 
     Attributes attributes = read_attributes(kernel, function, device_);
-    const Known *known = nullptr;
-    bool same = false;
-    {
-        std::lock_guard<std::mutex> lock(mutex);
-        auto found = current_state().known.find({handle, device_});
-        if (found != state->known.end()) known = found->second.get();
-        same = known && known->attributes == attributes;
-    }
-    if (!same) {
-        auto made = std::make_unique<Known>();
-        if (known) {
-            made->record = known->record;
+    Seen seen = find_known(handle, device_);
+    if (!seen || seen->attributes != attributes) {
+        auto made = std::make_shared<KernelSeen>();
+        if (seen) {
+            made->record = seen->record;
         } else {
             made->record.handle = handle;
             read_name_and_image(kernel, function, &made->record);
             read_parameters(kernel, function, &made->record);
         }
         made->attributes = std::move(attributes);
-        write_kernel(*made);
-        known = made.get();
-        std::lock_guard<std::mutex> lock(mutex);
-        auto &slot = current_state().known[{handle, device_}];
-        if (slot) state->retired.push_back(std::move(slot));
-        slot = std::move(made);
+        seen = std::move(made);
     }
-    seen_.insert(place, {handle, &known->record});
-    return known->record;
+    places_.insert(place, {handle, order_.size()});
+    order_.push_back(std::move(seen));
+    return order_.back()->record;
+}
+
+void KernelRecorder::write() const {
+    for (const Seen &seen : order_) {
+        const uint64_t handle = seen->record.handle;
+        Seen known = find_known(handle, device_);
+        if (known && known->attributes == seen->attributes && known->record.image == seen->record.image) continue;
+        write_kernel(*seen);
+        std::lock_guard<std::mutex> lock(mutex);
+        current_state().known[{handle, device_}] = seen;
+    }
 }
 
 void kernel_records_forget() {

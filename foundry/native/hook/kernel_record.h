@@ -2,8 +2,10 @@
 #ifndef FOUNDRY_HOOK_KERNEL_RECORD_H
 #define FOUNDRY_HOOK_KERNEL_RECORD_H
 
+#include <stddef.h>
 #include <stdint.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,15 +23,23 @@ struct KernelRecord {
     std::string reason; // non-empty: nodes of it cannot be rebuilt, and why
 };
 
-// One recording of a graph: asks the driver once for each kernel, and writes KERNEL where something is new.
+struct KernelSeen {
+    KernelRecord record;
+    std::vector<std::pair<uint32_t, int32_t>> attributes; // the settable ones, as they stood
+};
+
+// One recording of a graph: asks the driver once for each kernel.
 class KernelRecorder {
   public:
     explicit KernelRecorder(CUdevice device) : device_(device) {}
     // `kernel` may be null on older drivers; `function` may be null with it. The answer lives as long as this object.
     const KernelRecord &record(CUkernel kernel, CUfunction function);
+    // KERNEL for each that the spool does not have as it was when it was recorded here.
+    void write() const;
 
   private:
-    std::vector<std::pair<uint64_t, const KernelRecord *>> seen_; // sorted
+    std::vector<std::shared_ptr<const KernelSeen>> order_; // by first use
+    std::vector<std::pair<uint64_t, size_t>> places_;      // handle, place in order_; sorted
     CUdevice device_;
 };
 

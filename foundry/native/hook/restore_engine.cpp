@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "restore_respool.h"
 #include "restore_session.h"
 #include "state.h"
 
@@ -75,6 +76,11 @@ void restore_load_failed(const uint8_t key[32]) {
     if (Session *session = Session::any()) session->load_failed(key);
 }
 
+void restore_image_given(uint64_t handle) {
+    Session *session = Session::current();
+    if (session && session->respool) session->respool->image_given(reinterpret_cast<void *>(handle));
+}
+
 // Also after a disarm: handles that were given away are shared for ever.
 bool restore_library_unload(CUlibrary library) {
     Session *session = Session::any();
@@ -94,6 +100,7 @@ void restore_process_end() {
     Session *session = Session::any();
     if (!session) return;
     session->stop_workers();
+    if (session->respool) session->respool->rest();
     session->spool_timings();
     const bool handed =
         std::any_of(session->graphs.begin(), session->graphs.end(), [](const auto &graph) { return graph.handed; });

@@ -34,6 +34,8 @@ bool restore_module_handover(const uint8_t key[32], CUcontext context, CUmodule 
 void restore_library_loaded(const uint8_t key[32], CUlibrary library);
 void restore_module_loaded(const uint8_t key[32], CUcontext context, CUmodule module);
 void restore_load_failed(const uint8_t key[32]);
+// After a load that was answered by a handover, before the spool hears of it.
+void restore_image_given(uint64_t handle);
 // Before a real unload. True = only a reference was dropped: do not call the driver.
 bool restore_library_unload(CUlibrary library);
 bool restore_module_unload(CUmodule module);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "counters.h"
+#include "restore_respool.h"
 #include "restore_session.h"
 #include "restore_template.h"
 #include "spool.h"
@@ -82,7 +83,8 @@ Reason Session::build(uint32_t index) {
         state.build_nanoseconds = nanoseconds_now() - begin;
         state.work = reason.empty() ? Work::ready : Work::failed;
         times.ready = background_so_far() - times.early;
-        if (!--group.unbuilt) finished.swap(group.pool);
+        ShapeState &shape = shapes[group.shape];
+        if (!--shape.unbuilt) finished.swap(shape.pool);
         changed.notify_all();
     }
     if (reason.empty()) count_named("graphs_built", 1);
@@ -95,21 +97,29 @@ Reason Session::make_exec(uint32_t index, CUgraphExec &exec) {
     const auto &entry = image->graphs()[index];
     GroupState &group = groups[entry.group];
     const CUcontext context = graphs[index].context;
+    ShapeState &shape = shapes[group.shape];
     Template held;
     {
         std::lock_guard<std::mutex> lock(mutex);
-        auto fitting = std::find_if(group.pool.begin(), group.pool.end(),
-                                    [&](const Template &free) { return free.context == context; });
-        if (fitting != group.pool.end()) {
+        auto fits = [&](const Template &free) { return free.context == context; };
+        auto own = [&](const Template &free) { return fits(free) && free.group == entry.group; };
+        auto fitting = std::find_if(shape.pool.begin(), shape.pool.end(), own);
+        if (fitting == shape.pool.end()) fitting = std::find_if(shape.pool.begin(), shape.pool.end(), fits);
+        if (fitting != shape.pool.end()) {
             held = std::move(*fitting);
-            group.pool.erase(fitting);
+            shape.pool.erase(fitting);
         }
     }
     Reason reason;
     {
         Stopwatch building(times.build);
-        reason = held.graph ? template_rewrite(*this, entry.group, entry.first_record, held)
-                            : template_build(*this, entry.group, entry.first_record, context, held);
+        if (held.graph) {
+            const bool of_another = held.group != entry.group;
+            reason = template_rewrite(*this, entry.group, entry.first_record, held);
+            // What the driver does not let become another group is built for itself.
+            if (!reason.empty() && of_another) template_destroy(held);
+        }
+        if (!held.graph) reason = template_build(*this, entry.group, entry.first_record, context, held);
     }
     // The flag for an upload at instantiation is only for the call that also takes a stream.
     const unsigned long long flags =
@@ -119,9 +129,10 @@ Reason Session::make_exec(uint32_t index, CUgraphExec &exec) {
         reason = driver_result("cuGraphInstantiateWithFlags",
                                drive(real.cuGraphInstantiateWithFlags, &exec, held.graph, flags));
     }
+    if (respool && reason.empty()) respool->graph_built(index, held.graph, exec);
     if (reason.empty() && !group.children) {
         std::lock_guard<std::mutex> lock(mutex);
-        group.pool.push_back(std::move(held));
+        shape.pool.push_back(std::move(held));
         return {};
     }
     template_destroy(held);
@@ -138,6 +149,7 @@ CUevent Session::event(uint32_t index, Reason &reason) {
         reason = driver_error("cuEventCreate", result);
         return nullptr;
     }
+    if (respool) respool->event_made(made, image->events()[index]);
     CUevent kept;
     {
         std::lock_guard<std::mutex> lock(mutex);
@@ -161,6 +173,7 @@ void Session::tell(uint32_t index, const Reason &reason) {
         if (!good) state.given_up = reason;
         nanoseconds = state.build_nanoseconds;
     }
+    if (respool && good) respool->graph_given(index);
     count_named(good ? "graphs_restored" : "graphs_given_up", 1);
     const auto &entry = image->graphs()[index];
     Frame(FOUNDRY_EVENT_GRAPH_RESTORED)
@@ -181,6 +194,7 @@ void Session::give_up(uint32_t index, const Reason &reason) {
         graphs[index].handed = graphs[index].told = false;
     }
     if (handed) count_named("graphs_restored", ~uint64_t{0}); // one less
+    if (handed && respool) respool->graph_taken_back(index, reason);
     tell(index, reason);
 }
 
@@ -213,11 +227,11 @@ void Session::context_gone(CUcontext context) {
                 kernels[kernel].reason = state.reason;
             }
         }
-        for (GroupState &group : groups) {
-            auto gone = std::stable_partition(group.pool.begin(), group.pool.end(),
+        for (ShapeState &shape : shapes) {
+            auto gone = std::stable_partition(shape.pool.begin(), shape.pool.end(),
                                               [&](const Template &held) { return held.context != context; });
-            std::move(gone, group.pool.end(), std::back_inserter(finished));
-            group.pool.erase(gone, group.pool.end());
+            std::move(gone, shape.pool.end(), std::back_inserter(finished));
+            shape.pool.erase(gone, shape.pool.end());
         }
     }
     for (Template &held : finished) template_destroy(held);

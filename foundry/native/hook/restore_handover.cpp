@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "../abi/spool_format.h"
+#include "restore_respool.h"
 #include "restore_session.h"
 
 namespace foundry::restore {
@@ -55,16 +56,19 @@ bool Session::handover(const uint8_t key[32], uint32_t api, CUcontext context, v
 }
 
 void Session::loaded(const uint8_t key[32], uint32_t api, CUcontext context, void *handle) {
-    std::lock_guard<std::mutex> lock(mutex);
     const uint32_t index = pending;
     pending = nothing;
     if (index == nothing) return;
     ImageState &state = images[index];
     const auto &entry = image->images()[index];
+    // The state is this thread's until it is busy no more.
+    const bool expected = !memcmp(entry.key, key, sizeof entry.key) && entry.api == api &&
+                          (api != FOUNDRY_API_MODULE || context == state.context);
+    if (respool && expected) respool->image_ready(index, handle, context);
+    std::lock_guard<std::mutex> lock(mutex);
     state.program_loads = false;
     changed.notify_all();
-    if (memcmp(entry.key, key, sizeof entry.key) || entry.api != api ||
-        (api == FOUNDRY_API_MODULE && context != state.context)) {
+    if (!expected) {
         state.work = Work::idle;
         return;
     }

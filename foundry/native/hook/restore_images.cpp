@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "../abi/spool_format.h"
+#include "restore_respool.h"
 #include "restore_session.h"
 
 namespace foundry::restore {
@@ -32,6 +33,9 @@ Reason Session::ensure_image(uint32_t index) {
     loaded.context = state.context;
     Reason reason = load_image(index, loaded);
     if (!reason.empty()) reason = std::string("image `") + provenance + "`: " + reason;
+    if (respool && reason.empty())
+        respool->image_ready(index, loaded.library ? static_cast<void *>(loaded.library) : loaded.module,
+                             loaded.context);
     std::lock_guard<std::mutex> lock(mutex);
     state.library = loaded.library;
     state.module = loaded.module;
@@ -96,6 +100,7 @@ Reason Session::ensure_kernel(uint32_t index) {
     Reason reason = ensure_image(entry.image);
     if (reason.empty()) reason = load_kernel(index, loaded);
     if (!reason.empty()) reason = std::string("kernel `") + image->string(entry.name) + "`: " + reason;
+    if (respool && reason.empty()) respool->kernel_ready(index, loaded);
     std::lock_guard<std::mutex> lock(mutex);
     of.users--;
     state.kernel = loaded.kernel;

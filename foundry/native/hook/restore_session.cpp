@@ -11,6 +11,7 @@
 
 #include "../table/real_dlsym.h"
 #include "../table/row.h"
+#include "restore_respool.h"
 #include "spool.h"
 #include "state.h"
 
@@ -33,6 +34,16 @@ bool claim_opening() {
     opening = true;
     pthread_mutex_unlock(&opening_mutex);
     return mine;
+}
+
+// What two groups must have in common for one's template to become the other's. Child graphs can't be rewritten.
+std::string shape_of(const RestoreImage &image, uint32_t index, const GroupState &state) {
+    const auto &group = image.groups()[index];
+    std::string shape = state.children ? "group " + std::to_string(index) : std::string();
+    auto add = [&](const auto &value) { shape.append(reinterpret_cast<const char *>(&value), sizeof value); };
+    for (const auto &node : image.nodes().subspan(group.first_node, group.node_count)) add(node.type);
+    for (const auto &edge : image.edges().subspan(group.first_edge, group.edge_count)) add(edge);
+    return shape;
 }
 
 void end_opening(Session *session) {
@@ -90,6 +101,8 @@ void Session::forget() {
 
 Session::Session(std::unique_ptr<RestoreImage, void (*)(RestoreImage *)> accepted) : image(std::move(accepted)) {
     index();
+    const char *asked = getenv("FOUNDRY_RESPOOL");
+    if (asked && !strcmp(asked, "1")) respool = new Respool(*this);
 }
 
 void Session::index() {
@@ -132,12 +145,17 @@ void Session::index() {
         if (!image_seen[of]) image_order.push_back(of);
         image_seen[of] = true;
     };
+    std::map<std::string, uint32_t> shape_numbers;
     for (uint32_t graph : graph_order) {
         const auto &entry = image->graphs()[graph];
         GroupState &group = groups[entry.group];
-        group.unbuilt++;
-        if (!group_seen[entry.group]) index_group(entry.group, group, 0);
+        if (!group_seen[entry.group]) {
+            index_group(entry.group, group, 0);
+            group.shape = shape_numbers.insert({shape_of(*image, entry.group, group), shapes.size()}).first->second;
+            if (group.shape == shapes.size()) shapes.emplace_back();
+        }
         group_seen[entry.group] = true;
+        shapes[group.shape].unbuilt++;
         for (uint32_t kernel : group.kernels) {
             add_kernel(kernel);
             ImageState &of = images[image->kernels()[kernel].image];

@@ -54,14 +54,20 @@ struct Template {
     CUcontext context = nullptr;
     CUgraph graph = nullptr;
     std::vector<CUgraphNode> nodes;
+    uint32_t group = 0;  // whose kernels and launch attributes the nodes have
     uint64_t record = 0; // first record of the values that the nodes hold
     std::vector<std::pair<uint32_t, uint32_t>>
         attributes; // (node, entry of NODE_ATTRIBUTES) that differ from a fresh node
 };
 
-struct GroupState {
+// Groups with the same node types and edges: their kernels differ, so a template of one becomes the other's by rewriting.
+struct ShapeState {
     std::vector<Template> pool;
     uint32_t unbuilt = 0; // members that may still need a template
+};
+
+struct GroupState {
+    uint32_t shape = 0;
     bool children = false;
     bool touches_memory = false; // the driver checks addresses when a memset or memcpy node is added
     std::vector<uint32_t> kernels;
@@ -99,6 +105,8 @@ struct Times {
     std::atomic<uint64_t> ready{0};   // background from there until the last graph was built
     std::atomic<uint64_t> blocked{0}; // of the program's threads
 };
+
+class Respool;
 
 class Session {
   public:
@@ -157,12 +165,14 @@ class Session {
     void spool_timings();
 
     const std::unique_ptr<RestoreImage, void (*)(RestoreImage *)> image;
+    Respool *respool = nullptr; // unless asked for
     std::mutex mutex;
     std::condition_variable changed;
     std::vector<DeviceState> devices;
     std::vector<ImageState> images;
     std::vector<KernelState> kernels;
     std::vector<GroupState> groups;
+    std::vector<ShapeState> shapes;
     std::vector<GraphState> graphs;
     std::vector<CUevent> events;
     std::vector<uint32_t> graph_order;               // restorable ones, by first use

@@ -1,5 +1,6 @@
 #include "restore_template.h"
 
+#include <algorithm>
 #include <cstring>
 #include <unordered_map>
 
@@ -14,11 +15,12 @@ struct Attribute {
 class Builder {
   public:
     Builder(Session &session, uint32_t group, uint64_t record, CUcontext context)
-        : session_(session), image_(*session.image), group_(image_.groups()[group]), record_(record),
+        : session_(session), image_(*session.image), index_(group), group_(image_.groups()[group]), record_(record),
           context_(context) {}
 
     Reason build(Template &made) {
         made.context = context_;
+        made.group = index_;
         made.record = record_;
         made.nodes.resize(group_.node_count);
         Reason reason = driver_result("cuGraphCreate", drive(real.cuGraphCreate, &made.graph, 0u));
@@ -137,6 +139,7 @@ class Builder {
 
     Session &session_;
     const RestoreImage &image_;
+    const uint32_t index_;
     const foundry_image_group &group_;
     const uint64_t record_;
     const CUcontext context_;
@@ -155,44 +158,91 @@ bool same_kernel_values(const RestoreImage &image, const foundry_image_record &l
                     left.kernel.parameter_size));
 }
 
-Reason rewrite_node(Session &session, const foundry_image_node &node, const foundry_image_record &before,
-                    const foundry_image_record &after, const Template &held, uint32_t at,
-                    std::vector<void *> &pointers) {
-    const RestoreImage &image = *session.image;
-    Reason reason;
-    switch (node.type) {
-    case CU_GRAPH_NODE_TYPE_KERNEL: {
-        if (same_kernel_values(image, before, after)) return {};
-        const CUDA_KERNEL_NODE_PARAMS parameters = kernel_parameters(session, node, after, held.context, pointers);
-        return driver_result("cuGraphKernelNodeSetParams",
-                             drive(real.cuGraphKernelNodeSetParams_v2, held.nodes[at], &parameters));
-    }
-    case CU_GRAPH_NODE_TYPE_MEMSET: {
-        if (!memcmp(&before, &after, sizeof after)) return {};
-        const CUDA_MEMSET_NODE_PARAMS parameters = memset_parameters(after);
-        return driver_result("cuGraphMemsetNodeSetParams",
-                             drive(real.cuGraphMemsetNodeSetParams, held.nodes[at], &parameters));
-    }
-    case CU_GRAPH_NODE_TYPE_MEMCPY: {
-        if (!memcmp(image.copy(before.memcpy.copy), image.copy(after.memcpy.copy), sizeof(CUDA_MEMCPY3D))) return {};
-        const CUDA_MEMCPY3D parameters = copy_parameters(session, after, reason);
-        if (!reason.empty()) return reason;
-        return driver_result("cuGraphMemcpyNodeSetParams",
-                             drive(real.cuGraphMemcpyNodeSetParams, held.nodes[at], &parameters));
-    }
-    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-    case CU_GRAPH_NODE_TYPE_EVENT_RECORD: {
-        if (before.event.event == after.event.event) return {};
-        CUevent event = session.event(after.event.event, reason);
-        if (!reason.empty()) return reason;
-        auto function = node.type == CU_GRAPH_NODE_TYPE_WAIT_EVENT ? real.cuGraphEventWaitNodeSetEvent
-                                                                   : real.cuGraphEventRecordNodeSetEvent;
-        return driver_result("setting an event node", drive(function, held.nodes[at], event));
-    }
-    default:
-        return {};
-    }
+// Equal entries of the image are stored once, so equal attributes have equal places.
+bool same_kernel(const foundry_image_node &left, const foundry_image_node &right) {
+    return left.kernel == right.kernel && left.first_attribute == right.first_attribute &&
+           left.attribute_count == right.attribute_count;
 }
+
+// Makes the nodes of a template those of another member, of the same group or of one of the same shape.
+class Rewriter {
+  public:
+    Rewriter(Session &session, Template &held) : session_(session), image_(*session.image), held_(held) {}
+
+    // The kernel stays.
+    Reason values(const foundry_image_node &node, const foundry_image_record &before,
+                  const foundry_image_record &after, uint32_t at) {
+        Reason reason;
+        switch (node.type) {
+        case CU_GRAPH_NODE_TYPE_KERNEL: {
+            if (same_kernel_values(image_, before, after)) return {};
+            return set(node, after, at);
+        }
+        case CU_GRAPH_NODE_TYPE_MEMSET: {
+            if (!memcmp(&before, &after, sizeof after)) return {};
+            const CUDA_MEMSET_NODE_PARAMS parameters = memset_parameters(after);
+            return driver_result("cuGraphMemsetNodeSetParams",
+                                 drive(real.cuGraphMemsetNodeSetParams, held_.nodes[at], &parameters));
+        }
+        case CU_GRAPH_NODE_TYPE_MEMCPY: {
+            if (!memcmp(image_.copy(before.memcpy.copy), image_.copy(after.memcpy.copy), sizeof(CUDA_MEMCPY3D)))
+                return {};
+            const CUDA_MEMCPY3D parameters = copy_parameters(session_, after, reason);
+            if (!reason.empty()) return reason;
+            return driver_result("cuGraphMemcpyNodeSetParams",
+                                 drive(real.cuGraphMemcpyNodeSetParams, held_.nodes[at], &parameters));
+        }
+        case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+        case CU_GRAPH_NODE_TYPE_EVENT_RECORD: {
+            if (before.event.event == after.event.event) return {};
+            CUevent event = session_.event(after.event.event, reason);
+            if (!reason.empty()) return reason;
+            auto function = node.type == CU_GRAPH_NODE_TYPE_WAIT_EVENT ? real.cuGraphEventWaitNodeSetEvent
+                                                                       : real.cuGraphEventRecordNodeSetEvent;
+            return driver_result("setting an event node", drive(function, held_.nodes[at], event));
+        }
+        default:
+            return {};
+        }
+    }
+
+    // Another kernel. Launch attributes stay with the node, so each is set to what the new kernel had, and all are read
+    // back later. An attribute that only the old kernel had could not be told from a fresh node's.
+    Reason kernel(const foundry_image_node &node, const foundry_image_node &old, const foundry_image_record &record,
+                  uint32_t at) {
+        const auto wanted = image_.node_attributes().subspan(node.first_attribute, node.attribute_count);
+        const auto known = image_.node_attributes().subspan(old.first_attribute, old.attribute_count);
+        auto same_id = [](const auto &left, const auto &right) { return left.id == right.id; };
+        if (!std::equal(wanted.begin(), wanted.end(), known.begin(), known.end(), same_id))
+            return "has other launch attributes than the node that it is made of";
+        Reason reason = set(node, record, at);
+        if (!reason.empty()) return reason;
+        std::erase_if(held_.attributes, [&](const auto &entry) { return entry.first == at; });
+        for (size_t index = 0; index < wanted.size(); index++) {
+            held_.attributes.emplace_back(at, node.first_attribute + static_cast<uint32_t>(index));
+            if (!memcmp(wanted[index].value, known[index].value, sizeof wanted[index].value)) continue;
+            CUkernelNodeAttrValue value;
+            memcpy(&value, wanted[index].value, sizeof value);
+            CUresult result = drive(real.cuGraphKernelNodeSetAttribute, held_.nodes[at],
+                                    static_cast<CUkernelNodeAttrID>(wanted[index].id), &value);
+            if (result)
+                return driver_error(("setting launch attribute " + std::to_string(wanted[index].id)).c_str(), result);
+        }
+        return template_verify_kernel(session_, node, record, held_.nodes[at]);
+    }
+
+  private:
+    Reason set(const foundry_image_node &node, const foundry_image_record &record, uint32_t at) {
+        const CUDA_KERNEL_NODE_PARAMS parameters = kernel_parameters(session_, node, record, held_.context, pointers_);
+        return driver_result("cuGraphKernelNodeSetParams",
+                             drive(real.cuGraphKernelNodeSetParams_v2, held_.nodes[at], &parameters));
+    }
+
+    Session &session_;
+    const RestoreImage &image_;
+    Template &held_;
+    std::vector<void *> pointers_;
+};
 
 } // namespace
 
@@ -252,13 +302,17 @@ Reason template_build(Session &session, uint32_t group, uint64_t record, CUconte
 
 Reason template_rewrite(Session &session, uint32_t group_index, uint64_t record, Template &held) {
     const RestoreImage &image = *session.image;
-    const auto &group = image.groups()[group_index];
-    std::vector<void *> pointers;
+    const auto &group = image.groups()[group_index], &before = image.groups()[held.group];
+    Rewriter rewriter(session, held);
     for (uint32_t at = 0; at < group.node_count && held.record != record; at++) {
-        Reason reason = rewrite_node(session, image.nodes()[group.first_node + at], image.records()[held.record + at],
-                                     image.records()[record + at], held, at, pointers);
+        const auto &node = image.nodes()[group.first_node + at], &old = image.nodes()[before.first_node + at];
+        const auto &values = image.records()[record + at];
+        Reason reason = same_kernel(node, old)
+                            ? rewriter.values(node, image.records()[held.record + at], values, at)
+                            : rewriter.kernel(node, old, values, at);
         if (!reason.empty()) return "node " + std::to_string(at) + ": " + reason;
     }
+    held.group = group_index;
     held.record = record;
     return template_verify_attributes(session, held);
 }

@@ -10,7 +10,8 @@ namespace foundry::restore {
 // The context is current, all kernels of the group are ready. On failure nothing is left in the template.
 Reason template_build(Session &session, uint32_t group, uint64_t record, CUcontext context, Template &made);
 
-// Rewrites the nodes whose values differ from those of the member at `record`. Not for groups with child graphs.
+// Rewrites the nodes that differ from those of the member at `record`, whose group has the same shape. Not for groups with
+// child graphs.
 // On failure the template holds a mixture and must be destroyed.
 Reason template_rewrite(Session &session, uint32_t group, uint64_t record, Template &held);
 
@@ -18,6 +19,8 @@ void template_destroy(Template &held);
 
 // restore_verify.cpp: compares a built graph with what the image says, node by node and edge by edge.
 Reason template_verify(Session &session, uint32_t group, const Template &built);
+Reason template_verify_kernel(Session &session, const foundry_image_node &node, const foundry_image_record &record,
+                              CUgraphNode handle);
 // The attributes that were set, alone.
 Reason template_verify_attributes(Session &session, const Template &built);
 

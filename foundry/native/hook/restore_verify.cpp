@@ -21,33 +21,6 @@ struct Edge {
     }
 };
 
-Reason verify_kernel(Session &session, const foundry_image_node &node, const foundry_image_record &record,
-                     CUgraphNode handle) {
-    const RestoreImage &image = *session.image;
-    const auto &kernel = image.kernels()[node.kernel];
-    const KernelState &state = session.kernels[node.kernel];
-    CUDA_KERNEL_NODE_PARAMS built = {};
-    if (CUresult result = drive(real.cuGraphKernelNodeGetParams_v2, handle, &built))
-        return driver_error("cuGraphKernelNodeGetParams", result);
-    if ((state.kernel && built.kern != state.kernel) || (state.function && built.func != state.function))
-        return "reads back as another kernel";
-    const uint32_t shape[6] = {built.gridDimX,  built.gridDimY,  built.gridDimZ,
-                               built.blockDimX, built.blockDimY, built.blockDimZ};
-    if (memcmp(shape, record.kernel.grid, sizeof record.kernel.grid) ||
-        memcmp(shape + 3, record.kernel.block, sizeof record.kernel.block) ||
-        built.sharedMemBytes != record.kernel.shared_bytes)
-        return "reads back with another grid, block or shared memory";
-    if (!kernel.parameter_count) return {};
-    if (!built.kernelParams) return "reads back without parameters";
-    const uint8_t *bytes = image.parameter_bytes().data() + record.kernel.parameter_offset;
-    for (uint32_t at = 0; at < kernel.parameter_count; at++) {
-        const auto &parameter = image.parameters()[kernel.first_parameter + at];
-        if (!built.kernelParams[at] || memcmp(built.kernelParams[at], bytes + parameter.offset, parameter.size))
-            return "reads back with another parameter " + std::to_string(at);
-    }
-    return {};
-}
-
 Reason verify_edges(Session &session, const foundry_image_group &group, const Template &built) {
     size_t count = 0;
     const bool with_data = real.cuGraphGetEdges_v2 != nullptr;
@@ -85,6 +58,33 @@ Reason verify_edges(Session &session, const foundry_image_group &group, const Te
 
 } // namespace
 
+Reason template_verify_kernel(Session &session, const foundry_image_node &node, const foundry_image_record &record,
+                              CUgraphNode handle) {
+    const RestoreImage &image = *session.image;
+    const auto &kernel = image.kernels()[node.kernel];
+    const KernelState &state = session.kernels[node.kernel];
+    CUDA_KERNEL_NODE_PARAMS built = {};
+    if (CUresult result = drive(real.cuGraphKernelNodeGetParams_v2, handle, &built))
+        return driver_error("cuGraphKernelNodeGetParams", result);
+    if ((state.kernel && built.kern != state.kernel) || (state.function && built.func != state.function))
+        return "reads back as another kernel";
+    const uint32_t shape[6] = {built.gridDimX,  built.gridDimY,  built.gridDimZ,
+                               built.blockDimX, built.blockDimY, built.blockDimZ};
+    if (memcmp(shape, record.kernel.grid, sizeof record.kernel.grid) ||
+        memcmp(shape + 3, record.kernel.block, sizeof record.kernel.block) ||
+        built.sharedMemBytes != record.kernel.shared_bytes)
+        return "reads back with another grid, block or shared memory";
+    if (!kernel.parameter_count) return {};
+    if (!built.kernelParams) return "reads back without parameters";
+    const uint8_t *bytes = image.parameter_bytes().data() + record.kernel.parameter_offset;
+    for (uint32_t at = 0; at < kernel.parameter_count; at++) {
+        const auto &parameter = image.parameters()[kernel.first_parameter + at];
+        if (!built.kernelParams[at] || memcmp(built.kernelParams[at], bytes + parameter.offset, parameter.size))
+            return "reads back with another parameter " + std::to_string(at);
+    }
+    return {};
+}
+
 Reason template_verify_attributes(Session &session, const Template &built) {
     for (const auto &[node, entry] : built.attributes) {
         const auto &wanted = session.image->node_attributes()[entry];
@@ -112,7 +112,7 @@ Reason template_verify(Session &session, uint32_t group_index, const Template &b
     for (uint32_t at = 0; at < group.node_count; at++) {
         const auto &node = image.nodes()[group.first_node + at];
         if (node.type != CU_GRAPH_NODE_TYPE_KERNEL) continue;
-        Reason reason = verify_kernel(session, node, image.records()[built.record + at], built.nodes[at]);
+        Reason reason = template_verify_kernel(session, node, image.records()[built.record + at], built.nodes[at]);
         if (!reason.empty()) return "node " + std::to_string(at) + ": " + reason;
     }
     Reason reason = verify_edges(session, group, built);

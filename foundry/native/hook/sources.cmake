@@ -44,6 +44,7 @@ target_sources(foundry_hook PRIVATE
   hook/restore_images.cpp
   hook/restore_memory.cpp
   hook/restore_report.cpp
+  hook/restore_respool.cpp
   hook/restore_session.cpp
   hook/restore_template.cpp
   hook/restore_verify.cpp

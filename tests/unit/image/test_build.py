@@ -62,6 +62,7 @@ def rich_spool(session: Path) -> SpoolWriter:
         event_node(0xE0, record=False),
     ]
     spool.graph(0x90, body(nodes, [(1, 2, 1 << 56), (0, 1, 0), (1, 3, 1)]), ("set", "key"), 0xC0, flags=9)
+    spool.event_gone(0xE0)
     spool.metadata(("set", "key"), '{"a":1}')
     spool.graph(0x91, body([refused_node(3, "a host function")]), ("set", "host"), 0xC1)
     spool.launched(0x91)

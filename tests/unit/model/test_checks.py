@@ -33,6 +33,7 @@ def capture(tmp_path: Path) -> Capture:
     inner = body([kernel_node(0x77, BASE.to_bytes(8, "little"))])
     nodes = [memset_node(BASE), child_node(inner), event_node(0xE0), kernel_node(0x77, bytes(8), attributes=[(5, b"")])]
     spool.graph(0x90, body(nodes), ("set", "key"), 0xC0)
+    spool.event_gone(0xE0)
     spool.graph(0x91, inner, ("set", "other"), 0xC0)
     spool.contents(BASE + 2 * ARENA, b"bytes")
     found, _ = pack(spool.write())

@@ -146,6 +146,7 @@ def remade(capture_folder: Path, seed: int) -> Capture:
     spool.event(handles[3], 2)
     spool.range(7, handles[5], 64, handles[1], "table")
     spool.graph(handles[4], body([scale(BASE, handles[2]), event_node(handles[3])]), context=handles[0])
+    spool.event_gone(handles[3])
     spool.launched(handles[4])
     spool.end()
     return pack(spool.write())[0]

@@ -212,15 +212,3 @@ def test_children_have_groups_and_bodies_of_their_own(tmp_path: Path) -> None:
     assert process.bodies.tolist() == [2, 1, 0, 0, 0]
     assert process.children.tolist() == [1, 3, 2]
     assert [graph.body for graph in process.graphs] == [0, 4]
-
-
-def test_events_keep_their_identity_across_graphs(tmp_path: Path) -> None:
-    spool = start(tmp_path / "s")
-    spool.event(0xE0, 1)
-    spool.event(0xE1, 2)
-    spool.graph(0x90, body([event_node(0xE1), event_node(0xE0)]))
-    spool.graph(0x91, body([event_node(0xE1, record=False)]))
-    spool.event(0xE1, 3)
-    spool.graph(0x92, body([event_node(0xE1)]))
-    process, _ = packed(spool)
-    assert process.event_nodes.tolist() == [0, 1, 0, 2] and process.events == (2, 1, 3)

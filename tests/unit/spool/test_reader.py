@@ -54,6 +54,7 @@ def full_spool(session: Path) -> SpoolWriter:
     spool.event(0xE0, 2)
     spool.frame(45, struct.pack("<QI", 7, 900))
     spool.launched(0x90)
+    spool.event_gone(0xE0)
     spool.phase(True)
     spool.counters(launches=1 << 60)
     spool.frame(52, text("some-code") + text("words"))
@@ -74,6 +75,7 @@ def test_each_kind_is_read(tmp_path: Path) -> None:
     assert found[3] == events.Allocation(0x1000, 100, 512, 0, 0, 0, 0)
     assert found[8] == events.Image(0x10, 2, 4, 1, 5, bytes(32), 0, ((1, 2),), "/usr/lib/libkernels.so", "ab12", 4096)
     assert found[11] == events.Kernel(0x77, 0x10, "scale", ((0, 8),), ((8, -1),))
+    assert events.EventGone(0xE0) in found
     assert events.Counters((("launches", 1 << 60),)) in found
     assert found[-3] == events.GraphRestored("set", "key", 0, "no memory", 5)
     assert spool.ended and not spool.torn and spool.findings == []
