@@ -7,6 +7,9 @@ SPOOL = "FOUNDRY_SPOOL"
 IMAGE = "FOUNDRY_IMAGE"
 QUIET = "FOUNDRY_QUIET"
 STATUS = "FOUNDRY_STATUS"
+RESPOOL = "FOUNDRY_RESPOOL"
+"""Set to 1, has a restore tell its spool every graph, kernel and image that it rebuilt, as a capture does. For those who
+want to compare the two: it costs time."""
 PRELOAD = "LD_PRELOAD"
 LIBRARY_PATH = "LD_LIBRARY_PATH"
 

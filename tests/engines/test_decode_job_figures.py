@@ -14,9 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 import decode_job
 
-DIGESTS = {
-    size: [{"tokens": [seed] * 100, "cache": f"{size}-{seed}"} for seed in (1, 2)] for size in ("1", "8")
-}
+DIGESTS = {size: [{"tokens": [seed] * 100, "cache": f"{size}-{seed}"} for seed in (1, 2)] for size in ("1", "8")}
 
 
 def result(**more: Any) -> dict[str, Any]:
@@ -32,7 +30,8 @@ def result(**more: Any) -> dict[str, Any]:
 @pytest.fixture
 def figures() -> dict[str, Any]:
     eager = {"eager_digests": DIGESTS, "eager_digests_again": DIGESTS}
-    steady = {name: result(steady=True, **(eager if name == "plain" else {})) for name in ("plain", "capture", "restore")}
+    steady = {name: result(steady=True) for name in ("capture", "restore")}
+    steady["plain"] = result(steady=True, **eager)
     versus = {size: {"given_ms": 2.0, "captured_ms": 2.0, "ratio": 1.0} for size in DIGESTS}
     return copy.deepcopy(
         {
@@ -73,6 +72,13 @@ def test_each_miss_is_named(figures: dict[str, Any], change: Any, text: str) -> 
     change(figures)
     (found,) = decode_job.failures(figures)
     assert re.search(text, found)
+
+
+def test_restores_that_end_when_ready_count_for_times_alone(figures: dict[str, Any]) -> None:
+    for name in ("digests", "replay_ms", "first_replay_ms"):
+        del figures["restores"][1][name]
+    assert decode_job.failures(figures) == []
+    assert decode_job.short(figures)["restore_prepared_seconds"]["n"] == 2
 
 
 def test_last_bits_of_the_job_as_it_is_prove_nothing(figures: dict[str, Any]) -> None:

@@ -1,6 +1,6 @@
 """The reference decode job, adapted by calls to `foundry.torch` only. Run it plainly, under capture, or under restore.
 
-    python decode_job_foundry.py --out result.json [--eager] [--steady] [--versus] [--start-only] [--sizes 1,8,64] [--layers 28]
+    python decode_job_foundry.py --out result.json [--eager] [--steady] [--versus] [--start-only] [--sizes 1,8,64]
 
 The result holds, for each batch size, digests of what a replay does to fresh ids, positions and cache contents, replay
 times, phases, and the hook's totals. The file is rewritten after each step, so that a run cut short leaves what it has.

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from native.hook_run import Bench, Outcome, counters, events, hooked, link_simulator, outcome
 
+from foundry.findings import EVENT_SHARED
+from foundry.pack import pack
 from foundry.spool.reader import process_folders, read_spool
 
 BASE = 0x400000000000
@@ -118,6 +120,15 @@ class TestGraphs:
         (graph,) = events(done.spool(), "Graph")
         assert done.said("called") == ["1"]
         assert graph.body.reasons == ["calls a host function", ""]
+
+    def test_an_event_that_the_program_may_use_is_not_the_graphs_own(self, bench: Bench, tmp_path: Path) -> None:
+        done = run(bench, "events", tmp_path)
+        assert done.code == 0, done.errors
+        assert done.lines == ["value 1", "value 2", "value 3", "twice 400"]
+        _, gone, late = (event.handle for event in events(done.spool(), "EventCreated"))
+        assert [event.handle for event in events(done.spool(), "EventGone")] == [gone, late]
+        (process,) = pack(done.session)[0].processes
+        assert [graph.reason_code for graph in process.graphs] == [EVENT_SHARED, "", EVENT_SHARED]
 
     @pytest.mark.parametrize(
         "failing",

@@ -135,6 +135,41 @@ def test_every_node_kind_comes_back(run: Run, kernels: bytes) -> None:
     ]
 
 
+def scene_of_two_graphs_with_one_event(kernels: bytes) -> Scene:
+    """`1` sets memory and records an event; `2`, in a child graph, waits for it."""
+    scene = Scene(kernels)
+    file = scene.file
+    recording = file.group([{"type": SET}, {"type": RECORD}], [(0, 1, PLAIN)])
+    waiting = file.group([{"type": CHILD, "child": file.group([{"type": WAIT}], [])}], [])
+    event = file.add("events", "I", 0)
+    first = file.memset_record(BASE, 5, 4)
+    file.event_record(event)
+    scene.add_graph(recording, first, "1")
+    child = file.event_record(event)
+    scene.add_graph(waiting, file.child_record(child), "2")
+    scene.add_pair("3", 1)
+    return scene
+
+
+def test_graphs_that_share_an_event_come_back_together(run: Run, kernels: bytes) -> None:
+    scene = scene_of_two_graphs_with_one_event(kernels)
+    outcome = run(scene, *START, "alloc:4096", "wait:decode:2", "launch:decode:2", *read_back("1"))
+    assert outcome.last("read") == "read 5 5 5 5"
+
+
+@pytest.mark.parametrize(("given_up", "other"), [("1", "2"), ("2", "1")])
+def test_a_graph_that_is_given_up_takes_those_along_that_share_its_events(
+    run: Run, kernels: bytes, given_up: str, other: str
+) -> None:
+    scene = scene_of_two_graphs_with_one_event(kernels)
+    commands = [f"give-up:decode:{given_up}", f"wait:decode:{other}", "wait:decode:3"]
+    outcome = run(scene, *START, "alloc:4096", *commands)
+    reason = f"graph `decode` `{given_up}`, which uses the same event, is not restored: "
+    refused, untied = (line for line in outcome.lines if line.startswith("wait"))
+    assert refused.startswith(f"wait -1 {reason}")
+    assert untied.startswith("wait 0")
+
+
 def test_members_of_a_group_with_memory_nodes_are_rewritten(run: Run, kernels: bytes) -> None:
     scene = Scene(kernels)
     group = scene.file.group([{"type": SET}, {"type": COPY}], [(0, 1, PLAIN)])

@@ -1,6 +1,7 @@
 // Restored graphs, as a program takes them. A foundry_graph is an entry of the session's table.
 #include "../hook/counters.h"
 #include "../hook/exec_table.h"
+#include "../hook/restore_partners.h"
 #include "../hook/restore_session.h"
 #include "../hook/spool.h"
 #include "../hook/state.h"
@@ -70,7 +71,7 @@ FOUNDRY_EXPORT int foundry_graph_wait(foundry_graph *graph) {
     if (!index_of(session, graph, index)) return capi::answer_misuse("not a graph of foundry_graph_find");
     if (!armed()) return capi::answer_unavailable(not_restoring());
     foundry::Inside inside;
-    foundry::restore::Reason reason = session->wait(index);
+    foundry::restore::Reason reason = foundry::restore::wait_with_partners(*session, index);
     session->tell(index, reason);
     return reason.empty() ? capi::answer_ok() : capi::answer_unavailable(reason);
 }
