@@ -3,7 +3,8 @@
     python benchmarks/decode_job.py [--restores 5]
 
 Runs the reference decode job (28 layers, 35 batch sizes) plainly, under `foundry capture`, and under `foundry restore`
-several times, each in a process of its own (the first to its end, the others until they are ready), and writes `benchmarks/results/decode-job-<machine class>.json`.
+several times, each in a process of its own (the first restore to the job's end, the others until it is ready), and
+writes `benchmarks/results/decode-job-<machine class>.json`.
 
 The job's attention comes from cuDNN, whose results differ in the last bits from call to call, in plain torch too. So a
 second, steady job without cuDNN's attention shows equality of all bits; of the job as it is, only the share of other
@@ -221,7 +222,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="where logs and archive go; a temporary folder if left out")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        figures = measure(arguments.folder or Path(temporary), arguments.restores)
+        figures = measure((arguments.folder or Path(temporary)).resolve(), arguments.restores)
         path = write(figures)
         print(json.dumps({key: value for key, value in short(figures).items() if key != "replay_ms"}, indent=1))
         print(f"written to {path}")

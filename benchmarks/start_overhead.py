@@ -26,10 +26,12 @@ CLOCK = ["date", "+%s%N"]
 LIMIT = 0.15
 
 
-def started_after(command: list[Any], environment: dict[str, str]) -> float:
+def started_after(command: list[Any], environment: dict[str, str], folder: Path) -> float:
     """Return the seconds from now until the command printed the clock."""
     begin = time.time_ns()
-    done = subprocess.run(list(map(str, command)), env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        list(map(str, command)), env=environment, cwd=folder, capture_output=True, text=True, check=True
+    )
     return (int(done.stdout.split()[-1]) - begin) / 1e9
 
 
@@ -40,14 +42,14 @@ def measure(folder: Path, runs: int) -> dict[str, Any]:
     server = [sys.executable, str(SERVER), "--once", "--quiet"]
     subprocess.run(
         [*FOUNDRY, "capture", "--sim", "-q", "-o", str(archive), "--", *server],
-        env=environment, stdout=subprocess.DEVNULL, check=True,
+        env=environment, cwd=folder, stdout=subprocess.DEVNULL, check=True,
     )  # fmt: skip
     restore = [*FOUNDRY, "restore", "--sim", "-q", archive, "--", *CLOCK]
-    started_after(restore, environment)
+    started_after(restore, environment, folder)
     through, direct = [], []
     for _ in range(runs):
-        through.append(started_after(restore, environment))
-        direct.append(started_after(CLOCK, environment))
+        through.append(started_after(restore, environment, folder))
+        direct.append(started_after(CLOCK, environment, folder))
     return {
         "cores": os.cpu_count(), "python": platform.python_version(), "runs": runs, "limit_seconds": LIMIT,
         "added_seconds": statistics.median(through) - statistics.median(direct),

@@ -35,12 +35,12 @@ class Failure(Exception):
     """A step that did not do what the demo shows."""
 
 
-def run(console: Console, shown: str, command: list[Any], **more: str) -> Step:
-    """Run a command and return its output; anything but exit 0 ends the demo."""
+def run(console: Console, folder: Path, shown: str, command: list[Any], **more: str) -> Step:
+    """Run a command in the folder and return its output; anything but exit 0 ends the demo."""
     console.print(f"[bold cyan]$ {shown}[/]", highlight=False)
     begin = time.perf_counter()
     done = subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, check=False, env={**os.environ, **more}
+        list(map(str, command)), capture_output=True, text=True, check=False, env={**os.environ, **more}, cwd=folder
     )
     if done.stderr.strip():
         console.print(done.stderr.strip(), style="dim", highlight=False, markup=False)
@@ -58,14 +58,16 @@ def demonstrate(console: Console, folder: Path) -> None:
     # Two seeds: the simulator then gives other handles and addresses, so that nothing fits by luck.
     capture = run(
         console,
+        folder,
         f"foundry capture --sim -o demo.fdry -- {shown}",
         [*FOUNDRY, "capture", "--sim", "-f", "-o", archive, "--", *server],
         FOUNDRY_SIM_SEED="1",
     )
-    inspect = run(console, "foundry inspect demo.fdry", [*FOUNDRY, "inspect", archive])
+    inspect = run(console, folder, "foundry inspect demo.fdry", [*FOUNDRY, "inspect", archive])
     console.print(inspect.output.rstrip(), highlight=False, markup=False)
     restore = run(
         console,
+        folder,
         f"foundry restore --sim demo.fdry --report report.json -- {shown}",
         [*FOUNDRY, "restore", "--sim", archive, "--report", report, "--", *server],
         FOUNDRY_SIM_SEED="2",

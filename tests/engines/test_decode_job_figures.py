@@ -19,7 +19,8 @@ DIGESTS = {size: [{"tokens": [seed] * 100, "cache": f"{size}-{seed}"} for seed i
 
 def result(**more: Any) -> dict[str, Any]:
     return {
-        "digests": copy.deepcopy(DIGESTS), "steady": False, "phases": {"graphs": 4.0}, "replay_ms": {"1": 2.0, "8": 3.0},
+        "digests": copy.deepcopy(DIGESTS), "steady": False, "phases": {"graphs": 4.0},
+        "replay_ms": {"1": 2.0, "8": 3.0},
         "ready_seconds": 9.0, "first_replay_ms": {"1": 5.0, "8": 6.0}, "restored": 2, "reasons": {},
         "totals": {"warm_ups_run": 0, "captures_run": 0, "graphs_blocked_ns": 150_000_000},
         "report": {"processes": [{"seconds": {"image_check": 0.05, "ready": 0.1, "images": 0.2}}]},

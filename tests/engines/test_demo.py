@@ -22,7 +22,13 @@ def run(command: list[Any], folder: Path, **more: str) -> subprocess.CompletedPr
     environment = {name: value for name, value in os.environ.items() if not name.startswith("FOUNDRY_SIM")}
     environment |= {"XDG_CACHE_HOME": str(folder / "cache"), "COLUMNS": "120", **more}
     return subprocess.run(
-        list(map(str, command)), env=environment, capture_output=True, text=True, check=False, timeout=120
+        list(map(str, command)),
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
 
 

@@ -23,7 +23,11 @@ FOUNDRY = [sys.executable, "-m", "foundry"]
 
 
 def run(folder: Path, name: str, command: list[Any], *, timeout: float = 240, **more: Any) -> str:
-    """Run a command with its output in NAME.log; return its stdout. Any exit but 0 fails with the end of the log."""
+    """Run a command in the folder, with its output in NAME.log; return its stdout.
+
+    Any exit but 0 fails with the end of the log. The folder also keeps a source checkout out of the way of the
+    installed package.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     print(f"  {name} ...", flush=True)
     begin = time.monotonic()
@@ -31,7 +35,7 @@ def run(folder: Path, name: str, command: list[Any], *, timeout: float = 240, **
         environment = {**os.environ, "PYTHONUNBUFFERED": "1", **more}
         log.write(f"$ {' '.join(map(str, command))}\n")
         log.flush()
-        process = subprocess.Popen(list(map(str, command)), stdout=out, stderr=log, env=environment)
+        process = subprocess.Popen(list(map(str, command)), stdout=out, stderr=log, env=environment, cwd=folder)
         try:
             code = process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -201,7 +205,7 @@ def demo_server(folder: Path, *flags: str) -> dict[str, Any]:
     lines = [json.loads(line) for line in plain.splitlines()]
     with (folder / "serve.log").open("w") as log:
         command = [*FOUNDRY, "restore", *flags, archive, "--", sys.executable, SERVER, "--port", "0"]
-        process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=log, text=True)
+        process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=log, text=True, cwd=folder)
         try:
             assert process.stdout is not None
             address = process.stdout.readline().split()[-1]
