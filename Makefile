@@ -43,7 +43,11 @@ format: .venv/linters ## Rewrite the code in the house style
 	$(BIN)/ruff format .
 	git ls-files 'foundry/native/*.cpp' 'foundry/native/*.h' 'tests/native/*.c' 'tests/native/*.cpp' 'tests/native/*.h' | xargs $(BIN)/clang-format -i
 
-sanitize: .venv/installed ## Build the native part with ASan and UBSan and run the native tests on it
+.venv/builders: .venv/installed
+	$(BIN)/python -m pip install --quiet 'cmake>=3.20' ninja
+	@touch $@
+
+sanitize: .venv/builders ## Build the native part with ASan and UBSan and run the native tests on it
 	FOUNDRY_SANITIZE=1 $(BIN)/pytest tests/native
 
 bench: .venv/installed ## Measure what needs no GPU

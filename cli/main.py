@@ -48,9 +48,12 @@ def run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except BrokenPipeError:
-        # Whoever read our output has seen enough; without this Python complains once more when it closes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + signal.SIGPIPE
+        return _unread()
+    except SystemExit as error:
+        # What typer makes of a broken pipe.
+        if isinstance(error.__context__, BrokenPipeError):
+            return _unread()
+        raise
     except Exception as error:
         if hasattr(error, "format_message") and hasattr(error, "exit_code"):
             return _usage(error, ours, command)
@@ -61,6 +64,12 @@ def run(arguments: list[str]) -> int:
             "this is a fault of foundry; `FOUNDRY_TRACEBACK=1` shows where, please report it",
         )
         return FAILURE_CODE
+
+
+def _unread() -> int:
+    """Whoever read our output has seen enough; end without Python's complaint when it closes what is left."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return 128 + signal.SIGPIPE
 
 
 def _restore_at_once(context: Any, ours: list[str]) -> int | None:
@@ -77,9 +86,10 @@ def _usage(error: Any, ours: list[str], command: list[str] | None) -> int:
     if command is None and ours[0] in RUNNERS:
         hint = f"put the command after `--`: `foundry {ours[0]} -- python serve.py`"
     else:
-        path = getattr(getattr(error, "ctx", None), "command_path", "foundry")
+        unnamed = f"foundry {ours[0]}" if ours and ours[0] in RUNNERS else "foundry"
+        path = getattr(getattr(error, "ctx", None), "command_path", unnamed)
         hint = f"`{path} --help` shows what there is"
-    report(message[:1].lower() + message[1:].rstrip("."), hint)
+    report(message[:1].lower() + message[1:].rstrip(".").replace("'", "`"), hint)
     return USAGE_CODE
 
 

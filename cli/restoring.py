@@ -15,7 +15,7 @@ FAIL = "fail"
 
 def request_of(arguments: list[str], command: list[str] | None) -> restore.Request | None:
     """Read plain, whole and correct arguments. None for all else: then typer reads them, and says what is wrong."""
-    if arguments[:1] != ["restore"] or command is None:
+    if arguments[:1] != ["restore"] or not command:
         return None
     flags = {"--sim": False, "--quiet": False, "--json": False}
     values: dict[str, str] = {}

@@ -8,8 +8,8 @@ IMAGE = "FOUNDRY_IMAGE"
 QUIET = "FOUNDRY_QUIET"
 STATUS = "FOUNDRY_STATUS"
 RESPOOL = "FOUNDRY_RESPOOL"
-"""Set to 1, has a restore tell its spool every graph, kernel and image that it rebuilt, as a capture does. For those who
-want to compare the two: it costs time."""
+"""Set to 1 to have a restore tell its spool every graph, kernel and image that it rebuilt, as a capture does, for those
+who want to compare the two. It takes time."""
 PRELOAD = "LD_PRELOAD"
 LIBRARY_PATH = "LD_LIBRARY_PATH"
 

@@ -29,6 +29,7 @@ SPOOL_TORN_TAIL = "spool-torn-tail"
 SPOOL_BAD_CHECKSUM = "spool-bad-checksum"
 SPOOL_BAD_FRAME = "spool-bad-frame"
 SPOOL_NO_END = "spool-no-end"
+SPOOL_BROKEN = "spool-broken"
 SPOOL_NO_DRIVER = "spool-no-driver"
 SPOOL_BLOB_MISSING = "spool-blob-missing"
 
@@ -50,6 +51,9 @@ DANGLING_WORD = "dangling-word"
 HOST_COPY = "host-copy"
 RANGE_MISSING = "range-missing"
 ALLOCATION_OUTSIDE = "allocation-outside"
+
+# Of a process about itself
+DISARMED = "disarmed"
 
 # Of images
 IMAGE_KEPT_WHOLE = "image-kept-whole"

@@ -70,7 +70,7 @@ def command(
 
     session: Context = context.obj
     session.quiet = quiet
-    if session.command is None:
+    if not session.command:
         raise UsageError("no command: put it after `--`", hint="`foundry capture -- python serve.py`")
     request = capture.Request(
         command=session.command,

@@ -67,7 +67,7 @@ def command(
     its parent, and starts it again with address randomisation off should the address range be taken.
     """
     session: Context = context.obj
-    if session.command is None:
+    if not session.command:
         raise UsageError("no command: put it after `--`", hint="`foundry restore -- python serve.py`")
     request = restore.Request(
         command=session.command,

@@ -15,7 +15,7 @@ __all__ = ["Difference", "compare"]
 def compare(before: Capture, after: Capture) -> list[Difference]:
     """Compare two captures: processes by role, graphs by set and key, nodes in order. Empty if a restore sees none.
 
-    Not compared is what says nothing about a graph: counters, phases, findings, and how a process ended.
+    What is not compared, and why, stands in `foundry.diff.scope`.
     """
     from foundry.diff.processes import compare_captures
 

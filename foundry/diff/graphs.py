@@ -17,8 +17,33 @@ def compare_graphs(where: str, left: Side, right: Side) -> Iterator[Difference]:
         before, after = getattr(left[1], name), getattr(right[1], name)
         if before != after:
             yield Difference(where, name.replace("_", " "), str(before), str(after))
+    for what, look in (("context", _context), ("memory", _references)):
+        described = look(*left), look(*right)
+        if described[0] != described[1]:
+            yield Difference(where, what, *described)
     views = GraphView(left[0]), GraphView(right[0])
     yield from _bodies(where, views, (left[1].body, right[1].body))
+
+
+def context_of(process: Process, number: int) -> str:
+    """Name a context without the number that it has in this capture."""
+    if number >= len(process.contexts):
+        return "none"
+    context = process.contexts[number]
+    return f"{'primary' if context.primary else f'created {context.ordinal}'} of device {context.device}"
+
+
+def _context(process: Process, graph: Graph) -> str:
+    return context_of(process, graph.context)
+
+
+def _references(process: Process, graph: Graph) -> str:
+    """Name the allocations by where they lie: other captures make them in another order."""
+    table = process.allocations[list(graph.references)]
+    columns = (table[name].tolist() for name in ("device", "address", "size"))
+    return ", ".join(
+        f"{size} at {address:#x} of device {device}" for device, address, size in sorted(zip(*columns, strict=True))
+    )
 
 
 def _bodies(where: str, views: tuple[GraphView, GraphView], bodies: tuple[int, int]) -> Iterator[Difference]:
@@ -48,12 +73,15 @@ def _nodes(where: str, left: tuple[Process, NodeView], right: tuple[Process, Nod
 def _described(process: Process, node: NodeView) -> dict[str, object]:
     """Give what makes up a node, without indices that another capture may number otherwise."""
     kernel = node.kernel
+    image = process.images[kernel.image] if kernel and kernel.image < len(process.images) else None
     return {
         "type": getattr(node.type, "name", node.type),
         "reason": node.reason,
         "kernel": kernel.name if kernel else "",
-        "image": process.images[kernel.image].key.hex() if kernel and kernel.image < len(process.images) else "",
+        "image": f"{image.key.hex()}, load {image.instance}" if image else "",
         "layout": kernel.parameters if kernel else (),
+        "kernel device": kernel.device if kernel else None,
+        "function attributes": kernel.attributes if kernel else (),
         "grid": node.grid,
         "block": node.block,
         "shared bytes": node.shared_bytes,

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from foundry.diff.difference import Difference
-from foundry.diff.graphs import compare_graphs
-from foundry.model import Capture, Process
+from foundry.diff.graphs import compare_graphs, context_of
+from foundry.model import NONE, Capture, Image, Process
 
 Key = TypeVar("Key")
 MISSING = "none"
 
 
 def compare_captures(before: Capture, after: Capture) -> list[Difference]:
-    """List the differences of two captures."""
+    """List the differences of two captures. What is looked at, and what is not, stands in `scope`."""
     return list(_captures(before, after))
 
 
@@ -25,6 +26,7 @@ def _captures(before: Capture, after: Capture) -> Iterator[Difference]:
             yield Difference(role, "process", _presence(left), _presence(right))
         else:
             yield from _processes(left, right)
+            yield from _images((before, left), (after, right))
 
 
 def _processes(left: Process, right: Process) -> Iterator[Difference]:
@@ -32,7 +34,7 @@ def _processes(left: Process, right: Process) -> Iterator[Difference]:
     for name in ("driver_version", "simulated"):
         yield from _unequal(role, name.replace("_", " "), getattr(left, name), getattr(right, name))
     for one, other in zip(left.devices, right.devices, strict=False):
-        for name in ("name", "compute_major", "compute_minor", "multiprocessors", "base", "arena_size"):
+        for name in ("ordinal", "name", "compute_major", "compute_minor", "multiprocessors", "base", "arena_size"):
             yield from _unequal(f"{role}: device {one.ordinal}", name, getattr(one, name), getattr(other, name))
     yield from _unequal(role, "devices", len(left.devices), len(right.devices))
     graphs = {(g.set, g.key): g for g in left.graphs}, {(g.set, g.key): g for g in right.graphs}
@@ -43,6 +45,34 @@ def _processes(left: Process, right: Process) -> Iterator[Difference]:
             yield Difference(where, "graph", _presence(first), _presence(second))
         else:
             yield from compare_graphs(where, (left, first), (right, second))
+
+
+def _images(left: tuple[Capture, Process], right: tuple[Capture, Process]) -> Iterator[Difference]:
+    """List the differences of the images that graphs use on both sides; a kernel of any other is one of its graph's."""
+    found = _in_graphs(left[1]), _in_graphs(right[1])
+    for key, one in found[0].items():
+        other = found[1].get(key)
+        if other is None:
+            continue
+        where = f"{left[1].role}: image {key[0].hex()[:12]}, load {key[1]}"
+        yield from _unequal(where, "api", one.api, other.api)
+        yield from _unequal(where, "options", one.options, other.options)
+        yield from _unequal(where, "context", context_of(left[1], one.context), context_of(right[1], other.context))
+        code = _code(left[0], one), _code(right[0], other)
+        if code[0] != code[1]:
+            yield Difference(where, "code", _named(code[0]), _named(code[1]))
+
+
+def _in_graphs(process: Process) -> dict[tuple[bytes, int], Image]:
+    return {(image.key, image.instance): image for image in process.images if image.in_graphs}
+
+
+def _code(capture: Capture, image: Image) -> bytes:
+    return capture.blobs[image.blob] if image.blob != NONE else b""
+
+
+def _named(code: bytes) -> str:
+    return f"{len(code)} bytes {hashlib.sha256(code).hexdigest()[:12]}"
 
 
 def _unequal(where: str, what: str, left: object, right: object) -> Iterator[Difference]:

@@ -37,14 +37,14 @@ def build_image(capture: Capture, role: str, path: Path, capture_id: bytes) -> N
 def _sections(process: Process, blobs: tuple[bytes, ...]) -> dict[str, npt.NDArray[Any]]:
     strings, store = Strings(), Blobs()
     strings.add(process.role)
-    restorable = [graph for graph in process.graphs if graph.restorable]
-    bodies = Bodies(process, restorable)
+    restored = [graph for graph in process.graphs if graph.restored]
+    bodies = Bodies(process, restored)
     kernels = Kernels(process, bodies.kernels, blobs, store, strings)
     topology = Topology(process, bodies, kernels.kernel_index)
     records = Records(process, bodies)
-    held = references(process, restorable)
+    held = references(process, restored)
     graphs, reference_list = graph_table(process, topology, records, held.index, strings)
-    mapped = _mapping_table(mappings(process, restorable, blobs), store)
+    mapped = _mapping_table(mappings(process, restored, blobs), store)
     blob_table, blob_bytes = store.packed()
     sections: dict[str, npt.NDArray[Any]] = {
         "devices": devices(process, strings),

@@ -17,6 +17,9 @@ from foundry.model.views import parameter_sizes, rows
 _ROW_KINDS = (NodeType.KERNEL, NodeType.MEMSET, NodeType.MEMCPY, NodeType.GRAPH)
 
 
+NAMELESS = "it was captured without a name, so no program can ask for it"
+
+
 class Bodies:
     """Which bodies, groups and kernels these graphs need."""
 
@@ -154,12 +157,13 @@ def graph_table(
     at = 0
     for row, graph in zip(table, process.graphs, strict=True):
         row["set"], row["key"] = strings.add(graph.set), strings.add(graph.key)
-        row["metadata"], row["reason"] = strings.add(graph.metadata), strings.add(graph.reason)
+        reason = graph.reason or ("" if graph.restored else NAMELESS)
+        row["metadata"], row["reason"] = strings.add(graph.metadata), strings.add(reason)
         row["instantiate_flags"], row["first_use"] = graph.instantiate_flags, graph.first_use
         row["device"], row["context"] = graph.device, _context(process, graph)
-        row["restorable"] = graph.restorable
+        row["restorable"] = graph.restored
         row["group"], row["first_reference"] = NONE, at
-        if graph.restorable:
+        if graph.restored:
             row["group"] = topology.group_index[process.bodies[graph.body]]
             row["first_record"] = records.first(graph.body)
             found.append(reference_index[list(graph.references)])

@@ -47,6 +47,11 @@ class Graph:
         return not self.reason_code
 
     @property
+    def restored(self) -> bool:
+        """Whether a restore builds it: not those without a name, for which no program can ask."""
+        return self.restorable and bool(self.set or not self.key.startswith("#"))
+
+    @property
     def name(self) -> str:
         """Its set and key, as messages give them."""
         return f"`{self.set}` `{self.key}`" if self.set else f"`{self.key}`"

@@ -20,6 +20,7 @@ from foundry.errors import (
     NoHookedProcessError,
     NotReadyError,
 )
+from foundry.findings import DISARMED, Finding
 from foundry.launch import environment as launch_environment
 from foundry.launch import executable as executables
 from foundry.launch.supervisor import Ended, Supervisor
@@ -211,10 +212,16 @@ class _Capture:
 
     def _write(self) -> None:
         """Pack what is there, and write it unless the archive already says the same or more."""
-        capture, findings = product.pack(self._workspace.spool, self.context, all_kernels=self._request.all_kernels)
+        self._status.read()
+        capture, findings = product.pack(
+            self._workspace.spool,
+            self.context,
+            all_kernels=self._request.all_kernels,
+            disarmed=self._status.disarmed,
+        )
         before = self._product
         graphs = sum(len(process.graphs) for process in capture.processes)
-        if before and graphs <= before.graphs:
+        if before and graphs <= before.graphs and _gave_up(findings) <= _gave_up(before.findings):
             return
         self._product = product.write(capture, findings, self._target, force=self._replace or before is not None)
 
@@ -268,6 +275,11 @@ class _Capture:
         if isinstance(problem, NoHookedProcessError) and ended.failed:
             problem = CommandFailedError(f"the command ended with {_how(ended)}; {problem}", exit_code=code)
         return Outcome(code, ended, self._product, seconds, problem)
+
+
+def _gave_up(findings: Sequence[Finding]) -> set[str]:
+    """Name the processes that stopped recording."""
+    return {finding.where for finding in findings if finding.code == DISARMED}
 
 
 def _unexpected(error: Exception) -> FoundryError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,17 +77,33 @@ def processes_seen(spool: Path) -> int:
         return 0
 
 
-def pack(spool: Path, context: Mapping[str, str], *, all_kernels: bool) -> tuple[Capture, list[Finding]]:
-    """Make the capture as it stands. NoHookedProcessError if no process of the command has used CUDA."""
+def pack(
+    spool: Path, context: Mapping[str, str], *, all_kernels: bool, disarmed: Mapping[str, str] | None = None
+) -> tuple[Capture, list[Finding]]:
+    """Make the capture as it stands. NoHookedProcessError if no process of the command has used CUDA.
+
+    `disarmed` are the processes that stopped recording, by role, with their reasons: a full disk keeps the spool itself
+    from saying so.
+    """
+    from foundry.findings import DISARMED, Finding, Severity
     from foundry.pack import pack as pack_spool
 
     if not processes_seen(spool):
+        if disarmed:
+            role, reason = next(iter(disarmed.items()))
+            raise NoHookedProcessError(f"nothing was recorded, so there is nothing to archive: {role}: {reason}")
         raise NoHookedProcessError(
             "no hooked CUDA process seen, so there is nothing to archive",
             hint="the command must use CUDA in a process that keeps `LD_PRELOAD`: "
             "not through `env -i`, `sudo`, a container or a remote worker",
         )
-    return pack_spool(spool, context=context, all_kernels=all_kernels)
+    capture, findings = pack_spool(spool, context=context, all_kernels=all_kernels)
+    told = {finding.where for finding in findings if finding.code == DISARMED}
+    for role, reason in (disarmed or {}).items():
+        if role not in told:
+            text = f"recording ended early: {reason}"
+            findings.append(Finding(DISARMED, Severity.ERROR, text, role))
+    return replace(capture, findings=tuple(findings)), findings
 
 
 def write(capture: Capture, findings: list[Finding], path: Path, *, force: bool) -> Product:

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from foundry.errors import SpoolError
-from foundry.findings import SPOOL_BAD_FRAME, SPOOL_NO_END, Finding, Severity
+from foundry.findings import SPOOL_BAD_FRAME, SPOOL_BROKEN, SPOOL_NO_END, Finding, Severity
 from foundry.spool import events
 from foundry.spool.cursor import Cursor, MalformedError
 from foundry.spool.frames import Frames
 
 EVENTS_FILE = "events"
+BROKEN_FILE = "broken"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,10 @@ def read_spool(folder: Path) -> Spool | None:
     if begin is None:
         return None
     ended = bool(entries) and isinstance(entries[-1].event, events.End)
-    if not ended and not findings:
+    if (folder / BROKEN_FILE).exists():
+        text = "the spool could not be written on, as on a full disk; what came later is missing"
+        findings.append(Finding(SPOOL_BROKEN, Severity.ERROR, text, folder.name))
+    elif not ended and not findings:
         text = "the process ended, or still runs, without an orderly end of its spool"
         findings.append(Finding(SPOOL_NO_END, Severity.NOTE, text, folder.name))
     return Spool(folder, begin, entries, ended, frames.torn, findings)

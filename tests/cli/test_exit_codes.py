@@ -124,7 +124,22 @@ def test_the_command_must_follow_two_dashes(foundry_command: CommandLine) -> Non
     result = foundry_command.run("capture", "python", "serve.py")
     assert result.returncode == 2
     assert "hint: put the command after `--`: `foundry capture -- python serve.py`" in result.stderr
-    assert foundry_command.run("restore").returncode == 2
-    assert foundry_command.run("capture", "--").returncode == 2
-    assert foundry_command.run("capture", "--nonsense", "--", "true").returncode == 2
-    assert foundry_command.run("nonsense").returncode == 2
+    for words in (["restore"], ["restore", "--"], ["restore", "-q"], ["capture"], ["capture", "--"]):
+        result = foundry_command.run(*words)
+        assert result.returncode == 2
+        assert f"hint: `foundry {words[0]} -- python serve.py`" in result.stderr
+
+
+def test_what_is_unknown_is_named_with_where_to_look(foundry_command: CommandLine) -> None:
+    result = foundry_command.run("capture", "--nonsense", "--", "true")
+    assert result.returncode == 2
+    assert (
+        result.stderr
+        == "foundry: error: no such option: --nonsense\n\nhint: `foundry capture --help` shows what there is\n"
+    )
+    result = foundry_command.run("capture", "--ready", "--", "true")
+    assert result.returncode == 2
+    assert "hint: `foundry capture --help` shows" in result.stderr
+    result = foundry_command.run("nonsense")
+    assert result.returncode == 2
+    assert result.stderr == "foundry: error: no such command `nonsense`\n\nhint: `foundry --help` shows what there is\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 from pathlib import Path
 
@@ -57,12 +58,16 @@ def test_what_is_not_an_archive(foundry_command: CommandLine, verb: str) -> None
     assert foundry_command.run(verb, foundry_command.work).returncode == 1
 
 
-def test_a_closed_pipe_is_no_traceback(captured: CommandLine) -> None:
-    words = " ".join(captured.words("doctor", "--table"))
+@pytest.mark.parametrize(
+    "verb", [["doctor", "--table"], ["inspect", "a.fdry"], ["verify", "--json", "a.fdry"], ["list"]]
+)
+def test_a_pipe_that_nobody_reads_is_no_traceback(captured: CommandLine, verb: list[str]) -> None:
+    words = " ".join(captured.words(*verb))
     result = subprocess.run(
-        ["bash", "-c", f"{words} | true"], env=captured.environment, capture_output=True, text=True, timeout=30
-    )
-    assert "Traceback" not in result.stderr
+        ["bash", "-c", f"{words} | true; echo ${{PIPESTATUS[0]}}"],
+        env=captured.environment, cwd=captured.work, capture_output=True, text=True, timeout=30,
+    )  # fmt: skip
+    assert (result.stdout, result.stderr.partition("Traceback")[1]) == (f"{128 + signal.SIGPIPE}\n", "")
 
 
 class TestDoctor:

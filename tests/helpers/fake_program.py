@@ -53,7 +53,9 @@ class Spool:
         folder.mkdir()
         self._file = (folder / "events").open("wb", buffering=0)
         self._graphs = 0
-        self.write(BEGIN, struct.pack("<II", spool_version(), mode) + text(role) + text("python") + struct.pack("<I", 0))
+        self.write(
+            BEGIN, struct.pack("<II", spool_version(), mode) + text(role) + text("python") + struct.pack("<I", 0)
+        )
         self.write(DRIVER, struct.pack("<II", 13000, simulated) + text("libcuda.so.1"))
         numbers = struct.pack("<IIIQIQQ", 9, 0, 132, 1 << 37, 1, 0x400000000000, 1 << 40)
         self.write(DEVICE, struct.pack("<I", 0) + text(gpu) + bytes(16) + numbers)

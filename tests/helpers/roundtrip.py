@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from native.hook_run import hooked
+from helpers.native_build import hooked_environment
 
 from foundry import archive, env, image, native
 from foundry.model import Capture
@@ -36,14 +37,15 @@ class Run:
 
 @dataclass(frozen=True)
 class Program:
-    """A command, with the environment that it needs."""
+    """A command, with the environment that it needs. `restore_command` is for those that are told what to restore."""
 
     command: Sequence[str]
     environment: tuple[tuple[str, str], ...] = ()
+    restore_command: Sequence[str] | None = None
 
     def captured(self, session: Path, seed: int) -> Run:
         """Run it under the hook in capture mode."""
-        return self._run(session, "capture", seed)
+        return self._run(self.command, session, "capture", seed)
 
     def restored(self, session: Path, seed: int, capture: Capture, **environment: str) -> Run:
         """Run it from what a capture holds; the spool tells what was restored."""
@@ -51,16 +53,15 @@ class Program:
         images.mkdir()
         for process in capture.processes:
             image.build(capture, process.role, images / f"{process.role}.image", "00" * 32)
-        return self._run(session, "restore", seed, **{env.IMAGE: str(images), env.RESPOOL: "1", **environment})
+        settings = {env.IMAGE: str(images), env.RESPOOL: "1", **environment}
+        return self._run(self.restore_command or self.command, session, "restore", seed, **settings)
 
-    def _run(self, session: Path, mode: str, seed: int, **environment: str) -> Run:
-        import subprocess
-
+    def _run(self, command: Sequence[str], session: Path, mode: str, seed: int, **environment: str) -> Run:
         session.mkdir()
         done = subprocess.run(
-            list(self.command),
+            list(command),
             env={
-                **hooked(session, mode),
+                **hooked_environment(mode, session),
                 env.SIMULATOR_SEED: str(seed),
                 env.QUIET: "1",
                 **dict(self.environment),

@@ -181,6 +181,9 @@ class SpoolWriter:
     def image_gone(self, handle: int) -> None:
         self.frame(22, struct.pack("<Q", handle))
 
+    def image_restored(self, handle: int, instance: int) -> None:
+        self.frame(23, struct.pack("<QI", handle, instance))
+
     def kernel(
         self,
         handle: int,
@@ -237,6 +240,9 @@ class SpoolWriter:
 
     def counters(self, **values: int) -> None:
         self.frame(51, items(text(name) + struct.pack("<Q", value) for name, value in values.items()))
+
+    def told(self, code: str, words: str) -> None:
+        self.frame(52, text(code) + text(words))
 
     def commit(self, ordinal: int = 0) -> None:
         self.frame(53, struct.pack("<I", ordinal))

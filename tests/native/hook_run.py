@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from native.restore_build import HERE, cuda_include, make_kernels
+from helpers.native_build import PROGRAMS, compile_program, hooked_environment, make_kernels
 
-from foundry import native
 from foundry.spool.reader import Spool, process_folders, read_spool
-
-PROGRAMS = HERE / "hook_programs"
 
 
 @dataclass
@@ -63,7 +58,7 @@ class Bench:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        make_kernels(folder / "kernels.image", HERE / "sim_kernels.c")
+        make_kernels(folder / "kernels.image", PROGRAMS / "sim_kernels.c")
 
     def library(self, name: str, *flags: str) -> Path:
         return self._compile(f"{name}.c", f"lib{name}.so", "-shared", "-fPIC", *flags)
@@ -74,16 +69,7 @@ class Bench:
     def _compile(self, source: str, output: str, *flags: str) -> Path:
         path = self.folder / output
         if not path.exists():
-            compiler = os.environ.get("CC") or shutil.which("gcc") or "cc"
-            before = [flag for flag in flags if flag.startswith("-") and not flag.startswith("-l")]
-            after = [flag for flag in flags if flag not in before]
-            subprocess.run(
-                [
-                    *(compiler, "-g", "-Wall", "-Wextra", "-Werror", *before, "-isystem", str(cuda_include())),
-                    *(str(PROGRAMS / source), "-o", str(path), *after, "-ldl", "-pthread"),
-                ],
-                check=True,
-            )
+            compile_program(path, [PROGRAMS / "hook_programs" / source], *flags)
         return path
 
     def run(
@@ -92,7 +78,7 @@ class Bench:
         session.mkdir(exist_ok=True)
         done = subprocess.run(
             [str(program), *arguments],
-            env=hooked(session, mode) | environment,
+            env=hooked_environment(mode, session) | environment,
             capture_output=True,
             text=True,
             timeout=120,
@@ -105,29 +91,3 @@ def outcome(session: Path, code: int, output: str, errors: str) -> Outcome:
     """Collect what a finished program left."""
     status = session / "status"
     return Outcome(code, output.splitlines(), errors, status.read_text() if status.exists() else "", session)
-
-
-def hooked(session: Path, mode: str | None) -> dict[str, str]:
-    """Environment of a program on the simulator. mode None = without the hook, "" = with it, but without a mode."""
-    kept = ("PATH", "HOME", "UBSAN_OPTIONS", "LSAN_OPTIONS")
-    environment = {name: os.environ[name] for name in kept if name in os.environ}
-    environment["LD_LIBRARY_PATH"] = str(native.simulator_directory())
-    environment["FOUNDRY_SIM_SEED"] = "7"
-    # A sanitizer must not turn the program's own crash into an exit code.
-    environment["ASAN_OPTIONS"] = ":".join(
-        filter(None, (os.environ.get("ASAN_OPTIONS"), "handle_segv=0:handle_abort=0"))
-    )
-    if mode is None:
-        return environment
-    runtime = os.environ.get("FOUNDRY_TEST_PRELOAD", "")
-    environment["LD_PRELOAD"] = " ".join(filter(None, (runtime, str(native.hook_library()))))
-    if mode:
-        environment["FOUNDRY_MODE"] = mode
-        environment["FOUNDRY_SPOOL"] = str(session)
-        environment["FOUNDRY_STATUS"] = str(session / "status")
-    return environment
-
-
-def link_simulator() -> tuple[str, ...]:
-    """Flags that link a program with the simulated driver, as -lcuda does with the real one."""
-    return (f"-L{native.simulator_directory()}", "-l:libcuda.so.1")

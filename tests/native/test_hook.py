@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import struct
@@ -11,7 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from native.hook_run import Bench, Outcome, counters, events, hooked, link_simulator, outcome
+from helpers.native_build import hooked_environment, link_simulator, sanitized
+from native.hook_run import Bench, Outcome, counters, events, outcome
 
 from foundry.findings import EVENT_SHARED
 from foundry.pack import pack
@@ -310,7 +310,7 @@ class TestProcesses:
             session = tmp_path / str(attempt)
             session.mkdir()
             process = subprocess.Popen(
-                [str(program), "loop"], env=hooked(session, "capture"), stdout=subprocess.PIPE, text=True
+                [str(program), "loop"], env=hooked_environment("capture", session), stdout=subprocess.PIPE, text=True
             )
             assert process.stdout is not None
             process.stdout.readline()
@@ -357,7 +357,7 @@ class TestProcesses:
         session.mkdir()
         limited = subprocess.run(
             ["bash", "-c", 'ulimit -f 4096; trap "" XFSZ; exec "$@"', "-", str(program), "loop-bounded"],
-            env=hooked(session, "capture"), capture_output=True, text=True, check=False, timeout=60,
+            env=hooked_environment("capture", session), capture_output=True, text=True, check=False, timeout=60,
         )  # fmt: skip
         done = outcome(session, limited.returncode, limited.stdout, limited.stderr)
         assert done.code == 0
@@ -440,7 +440,7 @@ class TestDoors:
         assert done.code == 7
         assert done.lines[:3] == ["default 0", "error 1", "self 0"]
 
-    @pytest.mark.skipif("FOUNDRY_TEST_PRELOAD" in os.environ, reason="the sanitizer's runtime refuses RTLD_DEEPBIND")
+    @pytest.mark.skipif(sanitized(), reason="the sanitizer's runtime refuses RTLD_DEEPBIND")
     def test_a_library_that_goes_past_the_hook_is_named(self, bench: Bench, tmp_path: Path) -> None:
         library = bench.library("deep_library", *link_simulator())
         done = run(bench, "deep", tmp_path, str(library))

@@ -7,12 +7,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from native.restore_build import NATIVE
+from helpers.native_build import NATIVE, sanitized
 
 from foundry import native
 
-HOOK = native.library_directory() / native.HOOK_NAME
-SANITIZED = HOOK.exists() and b"__asan_init" in HOOK.read_bytes()
 OLDEST_GLIBC = (2, 31)
 NEEDED = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0"}
 
@@ -42,13 +40,20 @@ def test_it_exports_the_list_and_nothing_else(library: Path) -> None:
     assert all(name.startswith("foundry_") for name in others - {"dlsym"})
 
 
-@pytest.mark.skipif(SANITIZED, reason="a sanitized library needs its runtime")
+@pytest.mark.skipif(sanitized(), reason="a sanitized library needs its runtime")
 def test_it_needs_the_c_library_only(library: Path) -> None:
     needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", output("readelf", "-dW", str(library))))
     assert needed <= NEEDED
 
 
-@pytest.mark.skipif(SANITIZED, reason="a sanitized library needs its runtime")
+@pytest.mark.skipif(sanitized(), reason="a sanitized library needs its runtime")
+def test_so_does_the_simulator() -> None:
+    path = native.simulator_directory() / native.SIMULATOR_NAME
+    needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", output("readelf", "-dW", str(path))))
+    assert needed <= NEEDED | {"ld-linux-x86-64.so.2"}
+
+
+@pytest.mark.skipif(sanitized(), reason="a sanitized library needs its runtime")
 def test_it_loads_from_an_old_c_library(library: Path) -> None:
     versions = {
         tuple(map(int, found.split(".")))
@@ -57,7 +62,7 @@ def test_it_loads_from_an_old_c_library(library: Path) -> None:
     assert max(versions) <= OLDEST_GLIBC
 
 
-@pytest.mark.skipif(SANITIZED, reason="a sanitized library needs its runtime")
+@pytest.mark.skipif(sanitized(), reason="a sanitized library needs its runtime")
 def test_it_does_nothing_at_load(library: Path) -> None:
     # One entry is the compiler's own (frame_dummy), in every shared library.
     dynamic = output("readelf", "-dW", str(library))
@@ -83,4 +88,4 @@ def test_dlsym_ends_in_a_jump(library: Path) -> None:
 
 
 def test_thread_data_needs_no_help_of_the_loader(library: Path) -> None:
-    assert "__tls_get_addr" not in output("nm", "-D", str(library)) or SANITIZED
+    assert "__tls_get_addr" not in output("nm", "-D", str(library)) or sanitized()

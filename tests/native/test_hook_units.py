@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from native.restore_build import HERE, NATIVE, compile_program
+from helpers.native_build import NATIVE, PROGRAMS, SANITIZERS, compile_program
 
 from foundry.spool.frames import Frames
 
@@ -30,9 +30,8 @@ PARTS = (
 
 @pytest.fixture(scope="session")
 def unit(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    sources = [HERE / "hook_unit.cpp", *(NATIVE / "hook" / f"{part}.cpp" for part in PARTS)]
-    sanitizers = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-    return compile_program(tmp_path_factory.mktemp("hook") / "hook_unit", sources, *sanitizers)
+    sources = [PROGRAMS / "hook_unit.cpp", *(NATIVE / "hook" / f"{part}.cpp" for part in PARTS)]
+    return compile_program(tmp_path_factory.mktemp("hook") / "hook_unit", sources, *SANITIZERS)
 
 
 def run(unit: Path, test: str, folder: Path) -> str:
@@ -65,6 +64,7 @@ def test_a_full_disk_leaves_whole_frames_and_a_reason(unit: Path, tmp_path: Path
     assert frames.finding is None
     assert "could not be written to the spool" in reason
     assert "bytes" in reason
+    assert (tmp_path / "broken").stat().st_size == 0
 
 
 def test_what_the_driver_compiles_is_linked_once(unit: Path, tmp_path: Path) -> None:

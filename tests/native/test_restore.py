@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from helpers.native_build import sanitized
 from native.restore_build import Outcome
 from native.restore_scene import (
     BASE,
@@ -260,8 +261,8 @@ def test_freed_allocation_is_not_there(run: Run, kernels: bytes) -> None:
         ({"name": "NVIDIA H100"}, {}, "device 0: captured on `NVIDIA H100`, this is `NVIDIA Simulated H200`"),
         ({"processors": 66}, {}, "device 0: multiprocessors: captured with 66, this one has 132"),
         ({"major": 8}, {}, "device 0: compute capability: captured with 8, this one has 9"),
-        ({}, {"FOUNDRY_SIM_VERSION": "12080"}, "driver: captured with CUDA 13000, this one has 12080"),
-        ({}, {"FOUNDRY_SIM_FAIL": "cuMemAddressReserve:1"}, f"range taken: device 0 wants {BASE:#x}, got 0x0"),
+        ({}, {"FOUNDRY_SIM_VERSION": "12080"}, "driver: captured with CUDA 13.0, this one has 12.8"),
+        ({}, {"FOUNDRY_SIM_FAIL": "cuMemAddressReserve:1"}, f"range taken: device 0 wants {BASE:#x}, got none"),
     ],
 )
 def test_what_does_not_fit_disarms_and_the_program_runs(
@@ -431,6 +432,7 @@ def test_what_a_program_captures_is_restored_in_the_next(run: Run, tmp_path: Pat
     assert restored.errors.startswith("foundry: 2 graphs restored")
 
 
+@pytest.mark.skipif(sanitized(), reason="an instrumented library needs its runtime first")
 def test_rows_of_the_list_are_told() -> None:
     rows = native.Hook().table()
     assert rows[0] == ["init", "cuInit", "2000", "record", "own"]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from native.restore_build import HERE, NATIVE, compile_program
+from helpers.native_build import NATIVE, PROGRAMS, SANITIZERS, compile_program
 from native.restore_image_file import HEADER_SIZE, SECTIONS, ImageFile, crc32c
 
 BASE = 0x400000000000
@@ -22,11 +22,10 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compile_program(
         tmp_path_factory.mktemp("check") / "restore_check_program",
         [
-            HERE / "restore_check_program.cpp",
+            PROGRAMS / "restore_check_program.cpp",
             *(hook / name for name in ("restore_check.cpp", "restore_image.cpp", "crc32c.cpp")),
         ],
-        "-fsanitize=address,undefined",
-        "-fno-sanitize-recover=all",
+        *SANITIZERS,
     )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import os
 import re
 import shutil
 import subprocess
@@ -11,72 +9,42 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers.native_build import (
+    NATIVE,
+    PROGRAMS,
+    SANITIZERS,
+    base_environment,
+    compile_program,
+    link_simulator,
+    make_kernels,
+    sanitized,
+)
 
-HERE = Path(__file__).absolute().parent
-SIMULATOR_SOURCES = HERE.parents[1] / "foundry" / "native" / "sim"
-PROGRAMS = sorted(path.stem for path in HERE.glob("sim_*.cpp"))
+from foundry import native
 
-
-def simulator_directory() -> Path:
-    """Find the simulator: the folder that a variable names, else the package's."""
-    if named := os.environ.get("FOUNDRY_SIM_TEST_LIBRARY"):
-        return Path(named)
-    from foundry import native
-
-    return native.simulator_directory()
-
-
-@functools.cache
-def sanitized() -> bool:
-    """Tell whether the simulator was built with sanitizers: then the programs have to be, too."""
-    return b"libasan.so" in (simulator_directory() / "libcuda.so.1").read_bytes()
-
-
-def cuda_include() -> Path:
-    """Find the folder of cuda.h."""
-    try:
-        import nvidia
-
-        roots = [Path(root) for root in nvidia.__path__]
-    except ImportError:
-        roots = []
-    for root in roots:
-        for header in sorted(root.glob("*/include/cuda.h"), reverse=True):
-            return header.parent
-    return Path("/usr/local/cuda/include")
-
-
-def run_tool(*command: str | Path) -> None:
-    """Run a compiler or packer, and show what it said if it failed."""
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+BEHAVIOURS = sorted(path.stem for path in PROGRAMS.glob("sim_*.cpp"))
 
 
 @pytest.fixture(scope="session")
 def kit(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make the images and the preloaded library that the programs use."""
     folder = tmp_path_factory.mktemp("sim")
-    packer = SIMULATOR_SOURCES / "make_image.py"
-    kernels = HERE / "sim_kernels.c"
-    run_tool(sys.executable, packer, folder / "kernels.fsim", kernels)
-    run_tool(sys.executable, packer, folder / "kernels.fatbin", kernels, "--fatbin")
-    compiler = os.environ.get("CC") or shutil.which("gcc") or "cc"
-    run_tool(compiler, "-shared", "-fPIC", "-o", folder / "interposer.so", HERE / "sim_interposer.c")
+    kernels = PROGRAMS / "sim_kernels.c"
+    make_kernels(folder / "kernels.fsim", kernels)
+    make_kernels(folder / "kernels.fatbin", kernels, "--fatbin")
+    compile_program(folder / "interposer.so", [PROGRAMS / "sim_interposer.c"], "-shared", "-fPIC")
     return folder
 
 
 def program_environment(name: str, kit: Path, **extra: str) -> dict[str, str]:
     """Build the environment of a program: little of ours, what it asks for, and the simulator."""
-    environment = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ}
+    environment = base_environment()
+    del environment["FOUNDRY_SIM_SEED"]
     if sanitized():
         environment["FOUNDRY_SIM_TEST_SANITIZED"] = "1"
-    environment["LD_LIBRARY_PATH"] = str(simulator_directory())
     environment["FOUNDRY_SIM_TEST_IMAGE"] = str(kit / "kernels.fsim")
     environment["FOUNDRY_SIM_TEST_FATBIN"] = str(kit / "kernels.fatbin")
-    # What the driver keeps until the process ends is no leak; a preloaded library may come before the runtime.
-    environment["ASAN_OPTIONS"] = "detect_leaks=0:verify_asan_link_order=0"
-    environment["UBSAN_OPTIONS"] = "halt_on_error=1:print_stacktrace=1"
-    source = HERE / f"{name}.cpp"
+    source = PROGRAMS / f"{name}.cpp"
     if source.exists() and (match := re.search(r"^// environment: (.*)$", source.read_text(), re.MULTILINE)):
         for setting in match[1].split():
             key, value = setting.split("=", 1)
@@ -88,13 +56,8 @@ def build(name: str, kit: Path) -> Path:
     """Compile a program once a session."""
     program = kit / name
     if not program.exists():
-        compiler = os.environ.get("CXX") or shutil.which("g++") or "c++"
-        sanitize = ("-fsanitize=address,undefined", "-fno-omit-frame-pointer") if sanitized() else ()
-        run_tool(
-            *(compiler, "-std=c++20", "-O0", "-g", "-Wall", "-Wextra", "-Werror", *sanitize),
-            *("-isystem", cuda_include(), HERE / f"{name}.cpp", "-o", program),
-            *(simulator_directory() / "libcuda.so.1", "-ldl", "-pthread"),
-        )
+        flags = SANITIZERS if sanitized() else ()
+        compile_program(program, [PROGRAMS / f"{name}.cpp"], "-O0", *flags, *link_simulator())
     return program
 
 
@@ -110,7 +73,7 @@ def run(name: str, kit: Path, **extra: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", BEHAVIOURS)
 def test_behaviour(name: str, kit: Path) -> None:
     """Each program exits 0."""
     done = run(name, kit)
@@ -140,10 +103,10 @@ def test_a_lever_that_names_nothing_is_said(lever: str, kit: Path) -> None:
 def test_images_are_deterministic(kit: Path, tmp_path: Path) -> None:
     """The same source makes the same bytes, wherever it is made."""
     elsewhere = tmp_path / "copy.c"
-    shutil.copy(HERE / "sim_kernels.c", elsewhere)
-    run_tool(sys.executable, SIMULATOR_SOURCES / "make_image.py", tmp_path / "again.fsim", elsewhere)
-    assert (tmp_path / "again.fsim").read_bytes() == (kit / "kernels.fsim").read_bytes()
-    assert str(HERE).encode() not in (kit / "kernels.fsim").read_bytes()
+    shutil.copy(PROGRAMS / "sim_kernels.c", elsewhere)
+    again = make_kernels(tmp_path / "again.fsim", elsewhere)
+    assert again == (kit / "kernels.fsim").read_bytes()
+    assert str(PROGRAMS).encode() not in (kit / "kernels.fsim").read_bytes()
 
 
 @pytest.mark.parametrize("line", ["// kernel: broken(what)", "// nothing"])
@@ -152,7 +115,7 @@ def test_packer_refuses(line: str, tmp_path: Path) -> None:
     source = tmp_path / "bad.c"
     source.write_text(line + "\n")
     done = subprocess.run(
-        [sys.executable, str(SIMULATOR_SOURCES / "make_image.py"), str(tmp_path / "out"), str(source)],
+        [sys.executable, str(NATIVE / "sim" / "make_image.py"), str(tmp_path / "out"), str(source)],
         capture_output=True,
         text=True,
         check=False,
@@ -164,14 +127,14 @@ def test_packer_refuses(line: str, tmp_path: Path) -> None:
 
 def test_exports_are_the_list() -> None:
     """The library exports the symbols of the list, its marker, and nothing else."""
-    listing = (SIMULATOR_SOURCES.parent / "table" / "driver_functions.def").read_text()
+    listing = (NATIVE / "table" / "driver_functions.def").read_text()
     expected = {"foundry_sim_version"}
     for match in re.finditer(r"^FN(?:_STREAM)?\((\w+), (\w+), (\w+),", listing, re.MULTILINE):
         expected.add(match[2])
         if match[0].startswith("FN_STREAM"):
             expected.add(f"{match[2]}_{match[3]}")
     symbols = subprocess.run(
-        ["nm", "-D", "--defined-only", str(simulator_directory() / "libcuda.so.1")],
+        ["nm", "-D", "--defined-only", str(native.simulator_directory() / "libcuda.so.1")],
         capture_output=True,
         text=True,
         check=True,
@@ -185,7 +148,7 @@ def test_cuda_bindings(kit: Path) -> None:
         pytest.skip("an instrumented library needs its runtime first")
     pytest.importorskip("cuda.bindings")
     done = subprocess.run(
-        [sys.executable, str(HERE / "sim_cuda_bindings.py"), str(kit / "kernels.fsim")],
+        [sys.executable, str(PROGRAMS / "sim_cuda_bindings.py"), str(kit / "kernels.fsim")],
         env=program_environment("sim_cuda_bindings", kit),
         capture_output=True,
         text=True,

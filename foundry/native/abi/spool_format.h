@@ -3,7 +3,8 @@
  *
  * One folder per process, `<FOUNDRY_SPOOL>/<role>/`, made at the first successful cuInit (or by a forked child's first
  * hooked call). It holds `events` (append-only frames) and `blob.<n>` files. A blob file is complete before the frame
- * that names it. Every prefix that ends on a frame boundary is valid.
+ * that names it. Every prefix that ends on a frame boundary is valid. An empty file `broken` stands beside them if
+ * something could not be written: what came later is missing.
  *
  * Frame header, 16 bytes, little-endian:
  *   u16 kind      FOUNDRY_EVENT_*
@@ -59,8 +60,8 @@ enum foundry_event_kind {
     FOUNDRY_EVENT_IMAGE_LINKED = 21,
     /* u64 handle */
     FOUNDRY_EVENT_IMAGE_GONE = 22,
-    /* restore only: the next IMAGE of that handle is the restore engine's, not a load of the program's. It is the load of
-       its key that the archive has under that number. u64 handle; u32 instance */
+    /* restore only: the next IMAGE of that handle is the restore engine's, not a load of the program's. It is the load
+       of its key that the archive has under that number. u64 handle; u32 instance */
     FOUNDRY_EVENT_IMAGE_RESTORED = 23,
     /* a kernel as graph nodes name it; written before the first graph that uses it, and again when its attributes
        changed. u64 handle; u64 image handle (0 = unknown); str name; list<u32 offset, u32 size> parameters; list<u32

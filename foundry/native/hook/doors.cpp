@@ -32,7 +32,9 @@ Treatment treatment(const Row &row) {
 
 // A row that is only forwarded needs no detour.
 bool wanted(const Row &row) {
-    return mode() != FOUNDRY_MODE_OFF && bind_state() == Bind::bound && treatment(row) != Treatment::pass;
+    if (mode() == FOUNDRY_MODE_OFF) return false;
+    if (bind_state() == Bind::refused) arm(); // to say why; no cuInit will come this way
+    return bind_state() == Bind::bound && treatment(row) != Treatment::pass;
 }
 
 // Binds by the library that the address lies in, for programs that opened the driver under another name than its

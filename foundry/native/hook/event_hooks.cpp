@@ -1,5 +1,5 @@
-// Events: graph nodes name them by handle, a restore makes them anew from their flags. That goes unnoticed only where the
-// program has no handle left, so their end is told, too.
+// Events: graph nodes name them by handle, a restore makes them anew from their flags. That goes unnoticed only where
+// the program has no handle left, so their end is told, too.
 #include "../table/call.h"
 #include "counters.h"
 #include "spool.h"

@@ -15,7 +15,8 @@ void instantiated(CUresult result, const CUgraphExec *exec, CUgraph graph, uint6
     count(counters.graphs_instantiated);
     if (!exec_add(*exec)) {
         // Its updates would go unnoticed.
-        finding_once("too-many-graphs", "more executable graphs are alive than the hook follows; more are not recorded");
+        finding_once("too-many-graphs",
+                     "more executable graphs are alive than the hook follows; more are not recorded");
         return;
     }
     record_graph(graph, *exec, flags);

@@ -132,7 +132,7 @@ const KernelRecord &KernelRecorder::record(CUkernel kernel, CUfunction function)
     Attributes attributes = read_attributes(kernel, function, device_);
     Seen seen = find_known(handle, device_);
     if (!seen || seen->attributes != attributes) {
-        auto made = std::make_shared<KernelSeen>();
+        std::shared_ptr<KernelSeen> made(new KernelSeen); // make_shared would bring in the exceptions of the library
         if (seen) {
             made->record = seen->record;
         } else {

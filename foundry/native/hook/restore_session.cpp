@@ -188,6 +188,10 @@ void Session::index_group(uint32_t index, GroupState &state, uint32_t depth) {
     });
 }
 
+static std::string version_text(uint32_t version) {
+    return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
 Reason Session::gate() {
     const auto &header = image->header();
     void *library = dlopen(driver_path(), RTLD_NOW | RTLD_NOLOAD);
@@ -197,8 +201,8 @@ Reason Session::gate() {
         return header.simulated ? "captured on the simulator, but this is a real driver"
                                 : "captured on a real driver, but this is the simulator";
     if (static_cast<uint32_t>(driver_version()) < header.driver_version)
-        return "driver: captured with CUDA " + std::to_string(header.driver_version) + ", this one has " +
-               std::to_string(driver_version());
+        return "driver: captured with CUDA " + version_text(header.driver_version) + ", this one has " +
+               version_text(static_cast<uint32_t>(driver_version()));
     for (DeviceState &state : devices) {
         const auto &expected = *image->device(state.ordinal);
         const std::string where = "device " + std::to_string(state.ordinal) + ": ";
@@ -266,7 +270,10 @@ bool Session::reserve(DeviceState &state) {
     CUdeviceptr base = arena_base(state.ordinal, &size);
     if (expected.base && (base != expected.base || size != expected.arena_size)) {
         char text[200];
-        if (base != expected.base)
+        if (!base)
+            snprintf(text, sizeof text, "range taken: device %u wants 0x%llx, got none", state.ordinal,
+                     static_cast<unsigned long long>(expected.base));
+        else if (base != expected.base)
             snprintf(text, sizeof text, "range taken: device %u wants 0x%llx, got 0x%llx", state.ordinal,
                      static_cast<unsigned long long>(expected.base), static_cast<unsigned long long>(base));
         else

@@ -43,6 +43,7 @@ target_sources(foundry_hook PRIVATE
   hook/restore_image.cpp
   hook/restore_images.cpp
   hook/restore_memory.cpp
+  hook/restore_partners.cpp
   hook/restore_report.cpp
   hook/restore_respool.cpp
   hook/restore_session.cpp

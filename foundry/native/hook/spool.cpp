@@ -101,8 +101,10 @@ int put(const Header &header, const void *payload) {
 
 void fail(const char *what, int error, uint64_t size) {
     is_open.store(false, std::memory_order_release);
-    char text[400];
-    snprintf(text, sizeof text, "%s of %llu bytes could not be written to the spool: %s", what,
+    char text[4200];
+    snprintf(text, sizeof text, "%s/broken", folder_path);
+    if (int made = open(text, O_WRONLY | O_CREAT | O_CLOEXEC, 0600); made >= 0) close(made);
+    snprintf(text, 400, "%s of %llu bytes could not be written to the spool: %s", what,
              static_cast<unsigned long long>(size), strerror(error));
     disarm(text);
 }

@@ -46,10 +46,20 @@ void set_reason(const char *reason) {
     snprintf(reason_text, sizeof reason_text, "%s", reason);
 }
 
+// The one line for whoever started the program. A capture's is told by its parent, from the status file.
+void tell_given_up(const char *reason) {
+    const char *quiet = getenv("FOUNDRY_QUIET");
+    if (mode() != FOUNDRY_MODE_RESTORE || (quiet && strcmp(quiet, "1") == 0)) return;
+    char line[640];
+    int length = snprintf(line, sizeof line, "foundry: warning: restore given up: %.500s\n", reason);
+    if (write(STDERR_FILENO, line, static_cast<size_t>(length)) < 0) return;
+}
+
 // Gives up before anything was written.
 bool stay_inert(const char *reason) {
     set_reason(reason);
     status_line("disarmed", reason);
+    tell_given_up(reason);
     life.store(Life::inert, std::memory_order_release);
     return false;
 }
@@ -110,6 +120,7 @@ void disarm(const char *reason) {
     detail::armed.store(false, std::memory_order_release);
     finding("disarmed", "%s", reason);
     status_line("disarmed", reason);
+    tell_given_up(reason);
 }
 
 const char *disarm_reason() {

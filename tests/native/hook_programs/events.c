@@ -1,5 +1,5 @@
-/* Graphs that record an event and wait for it: one that the program keeps, one that it destroys before the graph runs, one
- * that it destroys too late. Each graph goes on working. */
+/* Graphs that record an event and wait for it: one that the program keeps, one that it destroys before the graph runs,
+ * one that it destroys too late. Each graph goes on working. */
 #include "program.h"
 
 static CUgraphExec graph_with(CUstream stream, CUevent event, CUdeviceptr data, unsigned value) {

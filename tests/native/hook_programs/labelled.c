@@ -1,5 +1,6 @@
 /* Captures named graphs with every kind of node that can be rebuilt; in a restore it takes them from the archive. Says
- * what they compute. argv[1] is the image; argv[2] = lazy: a restore does not load the image for its own use. */
+ * what they compute. argv[1] is the image; in a restore, argv[2] = lazy does not load it for the
+ * program's own use, late does so at the end. */
 #define _GNU_SOURCE
 #include "program.h"
 
@@ -80,12 +81,13 @@ static void finish(CUgraph graph, const char *key, unsigned long long flags) {
     print_results(key);
 }
 
-/* One topology for all sizes; memory is taken in the capture, and given back for the next one to take. */
+/* One topology for all sizes; memory is taken in the capture, and given back for the next one to take, which begins
+ * before the first one's and points to where that lay. */
 static void capture_step(const char *key, uint64_t elements) {
     if (restored(key)) return;
     CUgraph graph;
     CUevent fork, join, outside;
-    CUdeviceptr inside;
+    CUdeviceptr before = 0, inside;
     uint8_t amount = (uint8_t)elements;
     uint32_t scale = 5;
     uint8_t bytes[48];
@@ -102,9 +104,11 @@ static void capture_step(const char *key, uint64_t elements) {
     MUST(cuEventCreate(&join, CU_EVENT_DISABLE_TIMING));
     MUST(cuEventCreate(&outside, CU_EVENT_DISABLE_TIMING));
     MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    if (elements == 4) MUST(cuMemAlloc(&before, 512));
     MUST(cuMemAlloc(&inside, 1000 * elements));
+    CUdeviceptr target = inside + 800;
     void *parameters[] = {&data, &amount, &scale, &elements};
-    void *to_inside[] = {bytes, &inside};
+    void *to_inside[] = {bytes, &target};
     MUST(cuMemsetD32Async(data, (unsigned)elements, 16, stream));
     MUST(cuMemsetD2D32Async(copy, 64, 0, 4, 2, stream));
     MUST(cuLaunchKernel(add, (unsigned)elements, 1, 1, 16, 1, 1, 512, stream, parameters, NULL));
@@ -116,7 +120,7 @@ static void capture_step(const char *key, uint64_t elements) {
     MUST(cuStreamWaitEvent(stream, join, 0));
     MUST(cuEventRecordWithFlags(outside, stream, CU_EVENT_RECORD_EXTERNAL));
     MUST(cuMemcpyDtoDAsync(copy, data, 12, stream));
-    MUST(cuMemcpyDtoDAsync(copy + 12, inside, 4, stream));
+    MUST(cuMemcpyDtoDAsync(copy + 12, target, 4, stream));
     MUST(cuStreamEndCapture(stream, &graph));
     MUST(cuEventDestroy(fork));
     MUST(cuEventDestroy(join));
@@ -124,6 +128,7 @@ static void capture_step(const char *key, uint64_t elements) {
     finish(graph, key, 0);
     MUST(cuGraphDestroy(graph));
     MUST(cuMemFree(inside));
+    if (before) MUST(cuMemFree(before));
 }
 
 static void explicit_graph(CUcontext context) {
@@ -139,8 +144,8 @@ static void explicit_graph(CUcontext context) {
     launch.blockDimX = 32;
     launch.kernelParams = arguments;
     CUDA_MEMSET_NODE_PARAMS set = {other, 0, 0x40, 1, 64, 1};
-    CUgraphEdgeData programmatic = {CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, 0, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC,
-                                    {0}};
+    CUgraphEdgeData programmatic = {
+        CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, 0, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC, {0}};
     CUkernelNodeAttrValue priority;
     memset(&priority, 0, sizeof priority);
     priority.priority = -1;
@@ -156,6 +161,31 @@ static void explicit_graph(CUcontext context) {
     finish(outer, "outer", CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
     MUST(cuGraphDestroy(inner));
     MUST(cuGraphDestroy(outer));
+}
+
+/* Graphs of one shape: other kernels, with and without a launch attribute. */
+static void shaped_graph(const char *key, int priority) {
+    if (restored(key)) return;
+    CUgraph graph;
+    CUgraphNode node;
+    uint8_t bytes[48], amount = 2;
+    uint32_t scale = 3;
+    uint64_t elements = 4;
+    memset(bytes, 1, sizeof bytes);
+    void *of_add[] = {&copy, &amount, &scale, &elements};
+    void *of_wide[] = {bytes, &copy};
+    CUDA_KERNEL_NODE_PARAMS launch = {0};
+    launch.func = priority ? add : wide;
+    launch.gridDimX = launch.gridDimY = launch.gridDimZ = launch.blockDimX = launch.blockDimY = launch.blockDimZ = 1;
+    launch.kernelParams = priority ? of_add : of_wide;
+    CUkernelNodeAttrValue value;
+    memset(&value, 0, sizeof value);
+    value.priority = priority;
+    MUST(cuGraphCreate(&graph, 0));
+    MUST(cuGraphAddKernelNode(&node, graph, NULL, 0, &launch));
+    if (priority) MUST(cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value));
+    finish(graph, key, 0);
+    MUST(cuGraphDestroy(graph));
 }
 
 static void unnamed_graph(CUcontext context) {
@@ -188,6 +218,10 @@ int main(int count, char **arguments) {
     capture_step("1", 1);
     unnamed_graph(context);
     explicit_graph(context);
+    shaped_graph("shape-1", -2);
+    shaped_graph("shape-2", 0);
+    shaped_graph("shape-3", -1);
+    if (!library && !strcmp(arguments[2], "late")) load_kernels(image);
     if (commit()) return 3;
     if (library) {
         for (int index = 0; index < 3; ++index) MUST(cuModuleUnload(modules[index]));

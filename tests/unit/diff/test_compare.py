@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any
 
 import pytest
 from helpers.varied import varied_capture
 
 from foundry import diff
+from foundry.diff import scope
 from foundry.model import Capture
 
 
@@ -78,3 +80,87 @@ def test_parameter_bytes_that_changed_are_found(capture: Capture) -> None:
 
     found = diff.compare(capture, changed(capture, parameters=flipped))
     assert "parameters" in {one.what for one in found}
+
+
+def test_every_field_of_the_model_is_compared_or_has_a_reason_why_not() -> None:
+    for kind, compared in scope.COMPARED.items():
+        left_out = scope.NOT_COMPARED[kind]
+        assert sorted([*compared, *left_out]) == sorted(field.name for field in fields(kind)), kind
+        assert all(left_out.values())
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_change_of_what_is_not_compared_is_no_difference(seed: int) -> None:
+    """Each of these is given another value; `in_graphs` and `findings` decide what else is looked at."""
+    before = varied_capture(random.Random(seed))
+    processes = tuple(
+        replace(
+            other(process),
+            devices=tuple(map(other, process.devices)),
+            images=tuple(map(other, process.images)),
+            graphs=tuple(map(other, process.graphs)),
+        )
+        for process in before.processes
+    )
+    assert diff.compare(before, replace(other(before), processes=processes)) == []
+
+
+def other(thing: Any) -> Any:
+    """The thing with other values where nothing is compared, as far as these are numbers, words or lists."""
+    values = {name: getattr(thing, name) for name in scope.NOT_COMPARED[type(thing)] if name != "in_graphs"}
+    changed: dict[str, object] = {}
+    for name, value in values.items():
+        if isinstance(value, bool):
+            changed[name] = not value
+        elif isinstance(value, int):
+            changed[name] = value + 1
+        elif isinstance(value, (str, bytes)):
+            changed[name] = value + value[:1]
+        elif isinstance(value, tuple):
+            changed[name] = ()
+        elif isinstance(value, dict):
+            changed[name] = {}
+    assert changed.keys() == values.keys()
+    return replace(thing, **changed)
+
+
+@pytest.mark.parametrize(("name", "value"), [("blob", 0), ("api", 9), ("options", ((1, 2),))])
+def test_an_image_that_graphs_use_is_compared(capture: Capture, name: str, value: object) -> None:
+    capture = replace(capture, blobs=(b"other", *capture.blobs))
+    what = {"blob": "code"}.get(name, name)
+
+    def images(process: Any) -> object:
+        return tuple(replace(image, in_graphs=True, **{name: value}) for image in process.images)
+
+    def plain(process: Any) -> object:
+        return tuple(replace(image, in_graphs=True, blob=1) for image in process.images)
+
+    before = changed(capture, images=plain)
+    after = changed(before, images=images)
+    assert {one.what for one in diff.compare(before, after)} == {what}
+
+
+def test_an_image_that_no_graph_uses_is_not_compared(capture: Capture) -> None:
+    def unused(process: Any) -> object:
+        extra = replace(process.images[0], key=bytes(32), instance=7, in_graphs=False)
+        return (*process.images, extra)
+
+    assert diff.compare(capture, changed(capture, images=unused)) == []
+
+
+def test_function_attributes_are_compared(capture: Capture) -> None:
+    def kernels(process: Any) -> object:
+        return tuple(replace(kernel, attributes=((8, 77),)) for kernel in process.kernels)
+
+    assert {one.what for one in diff.compare(capture, changed(capture, kernels=kernels))} == {"function attributes"}
+
+
+def test_the_memory_of_a_graph_is_compared_by_where_it_lies(capture: Capture) -> None:
+    def moved(process: Any) -> object:
+        table = process.allocations.copy()
+        table["size"] += 1
+        return table
+
+    found = {one.what for one in diff.compare(capture, changed(capture, allocations=moved))}
+    referring = any(graph.references for process in capture.processes for graph in process.graphs)
+    assert found == ({"memory"} if referring else set())

@@ -17,6 +17,7 @@ from helpers.spool_writer import (
     child_node,
     copy_bytes,
     copy_node,
+    empty_node,
     event_node,
     kernel_node,
     memset_node,
@@ -216,6 +217,17 @@ def test_a_graph_that_cannot_be_restored_is_named_with_its_reason(built: ImageFi
     good = built.graph("set", "key")
     assert (good["restorable"], good["first_use"], good["context"], good["instantiate_flags"]) == (1, 1, NONE, 9)
     assert built.string(good["metadata"]) == '{"a":1}'
+
+
+def test_a_graph_without_a_name_is_not_built_for_nobody(tmp_path: Path) -> None:
+    spool = SpoolWriter(tmp_path / "spool")
+    spool.device()
+    spool.graph(0x90, body([empty_node()]))
+    spool.graph(0x91, body([empty_node()]), ("", "named"))
+    image.build(pack(spool.write())[0], "python-0", tmp_path / "x.image", IDENTITY)
+    built = ImageFile(tmp_path / "x.image")
+    assert [built.graph("", key)["restorable"] for key in ("#0", "named")] == [0, 1]
+    assert "without a name" in built.string(built.graph("", "#0")["reason"])
 
 
 def test_an_unknown_role_is_an_error(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from helpers.spool_writer import SpoolWriter
 
 from foundry.errors import NoHookedProcessError
 from foundry.findings import Finding, Severity
@@ -15,6 +16,26 @@ def test_an_empty_session_is_nothing_to_archive(tmp_path: Path) -> None:
         product.pack(tmp_path, {}, all_kernels=False)
     with pytest.raises(NoHookedProcessError):
         product.pack(tmp_path / "none", {}, all_kernels=False)
+    with pytest.raises(NoHookedProcessError, match="nothing to archive: -: driver 9 is odd"):
+        product.pack(tmp_path, {}, all_kernels=False, disarmed={"-": "driver 9 is odd"})
+
+
+def test_a_process_that_stopped_recording_is_told_once(tmp_path: Path) -> None:
+    for role in ("python-0", "python-1"):
+        spool = SpoolWriter(tmp_path, role)
+        spool.driver()
+        if role == "python-1":
+            spool.told("disarmed", "its own words")
+        spool.end()
+        spool.write()
+    capture, findings = product.pack(
+        tmp_path, {}, all_kernels=False, disarmed={"python-0": "no room", "python-1": "its own words"}
+    )
+    assert [(finding.where, finding.text) for finding in findings] == [
+        ("python-1", "its own words"),
+        ("python-0", "recording ended early: no room"),
+    ]
+    assert capture.findings == tuple(findings)
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ def full_spool(session: Path) -> SpoolWriter:
     spool.linked(0x10, b"cubin")
     spool.image_gone(0x10)
     spool.kernel(0x77, 0x10, "scale", [(0, 8)], [(8, -1)])
+    spool.image_restored(0x11, 3)
     spool.graph(0x90, body([kernel_node(0x77, bytes(12), attributes=[(5, b"\1"), (2, b"ab")])]), ("set", "key"))
     spool.metadata(("set", "key"), "{}")
     spool.exec_gone(0x90)
@@ -75,6 +76,7 @@ def test_each_kind_is_read(tmp_path: Path) -> None:
     assert found[3] == events.Allocation(0x1000, 100, 512, 0, 0, 0, 0)
     assert found[8] == events.Image(0x10, 2, 4, 1, 5, bytes(32), 0, ((1, 2),), "/usr/lib/libkernels.so", "ab12", 4096)
     assert found[11] == events.Kernel(0x77, 0x10, "scale", ((0, 8),), ((8, -1),))
+    assert events.ImageRestored(0x11, 3) in found
     assert events.EventGone(0xE0) in found
     assert events.Counters((("launches", 1 << 60),)) in found
     assert found[-3] == events.GraphRestored("set", "key", 0, "no memory", 5)
@@ -252,3 +254,11 @@ def test_a_decode_job_is_read_well_within_a_second(tmp_path: Path) -> None:
     before = time.process_time()
     assert read_spool(tmp_path / "python-0") is not None
     assert time.process_time() - before < 1
+
+
+def test_a_spool_that_could_not_be_written_on_is_told(tmp_path: Path) -> None:
+    full_spool(tmp_path).write()
+    (tmp_path / "python-0" / "broken").touch()
+    spool = read_spool(tmp_path / "python-0")
+    assert spool is not None
+    assert [(finding.code, finding.severity.name) for finding in spool.findings] == [("spool-broken", "ERROR")]
