@@ -193,9 +193,9 @@ def failures(figures: dict[str, Any]) -> list[str]:
             found.append(f"restore {index}: {result['restored']} of {figure['graphs']} graphs: {result['reasons']}")
     if figure["warm_ups_and_captures_run"]:
         found.append(f"{figure['warm_ups_and_captures_run']} warm-ups and captures ran in restored processes")
-    ready = max(figure["restore_prepared_seconds"]["median"], figure["restore_waited_seconds"]["median"])
-    if ready > READY_LIMIT:
-        found.append(f"modules and graphs took {ready:.3f} s, the limit is {READY_LIMIT} s")
+    waited = figure["restore_waited_seconds"]["median"]
+    if waited > READY_LIMIT:
+        found.append(f"the program waited {waited:.3f} s for modules and graphs, the limit is {READY_LIMIT} s")
     if figure["archive_bytes"] > ARCHIVE_LIMIT:
         found.append(
             f"the archive has {figure['archive_bytes'] / 1e6:.1f} MB, the limit is {ARCHIVE_LIMIT / 1e6:.0f} MB"

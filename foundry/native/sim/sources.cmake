@@ -49,8 +49,3 @@ target_link_options(foundry_simulator PRIVATE
   -Wl,-Bsymbolic
   -Wl,--version-script=${CMAKE_CURRENT_LIST_DIR}/exports.map
 )
-
-# Programs built against a newer cuda.h may pass enumerators that this one lacks.
-if(FOUNDRY_SANITIZE)
-  target_compile_options(foundry_simulator PRIVATE -fno-sanitize=enum)
-endif()
