@@ -14,13 +14,8 @@ import time
 from pathlib import Path
 from types import FrameType
 
-HEADER = Path(__file__).parents[2] / "foundry" / "native" / "abi" / "spool_format.h"
 BEGIN, DRIVER, DEVICE, GRAPH, COUNTERS, COMMIT, RESTORED, TIMINGS, END = 1, 2, 3, 40, 51, 53, 60, 61, 99
 EMPTY_NODE = 5
-
-
-def spool_version() -> int:
-    return int(HEADER.read_text().split("#define FOUNDRY_ABI ")[1].split("u")[0])
 
 
 def crc32c(data: bytes) -> int:
@@ -53,9 +48,9 @@ class Spool:
         folder.mkdir()
         self._file = (folder / "events").open("wb", buffering=0)
         self._graphs = 0
-        self.write(
-            BEGIN, struct.pack("<II", spool_version(), mode) + text(role) + text("python") + struct.pack("<I", 0)
-        )
+        from foundry.native import ABI
+
+        self.write(BEGIN, struct.pack("<II", ABI, mode) + text(role) + text("python") + struct.pack("<I", 0))
         self.write(DRIVER, struct.pack("<II", 13000, simulated) + text("libcuda.so.1"))
         numbers = struct.pack("<IIIQIQQ", 9, 0, 132, 1 << 37, 1, 0x400000000000, 1 << 40)
         self.write(DEVICE, struct.pack("<I", 0) + text(gpu) + bytes(16) + numbers)

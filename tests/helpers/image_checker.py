@@ -9,9 +9,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-import foundry
+from helpers.source import NATIVE
 
-NATIVE = Path(foundry.__file__).parent / "native"
 PROGRAM = """
 #include "hook/restore_image.h"
 #include <cstdio>

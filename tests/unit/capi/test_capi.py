@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 from helpers.fake_hook import FakeHook
+from helpers.source import NATIVE
 
 from foundry import capi
 from foundry.capi import AbsentHook, DriverError, MisuseError, Mode, ProcessHook, UnavailableError
 
-HEADER = Path(capi.__file__).resolve().parent / "native" / "capi" / "foundry_capi.h"
+HEADER = NATIVE / "capi" / "foundry_capi.h"
 
 # A stand-in for the hook with the real header, so that names and signatures are checked by a compiler.
 SOURCE = """

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.source import NATIVE
 
 from foundry.image import layout
 
-HEADER = Path(layout.__file__).parents[1] / "native" / "abi" / "image_format.h"
+HEADER = NATIVE / "abi" / "image_format.h"
 SPOOL_HEADER = HEADER.with_name("spool_format.h")
 
 STRUCTS = {

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from enum import IntEnum
-from pathlib import Path
 
 import pytest
+from helpers.source import NATIVE
 
-from foundry.model import Api, Arena, Format, Origin, PhaseKind, RangeKind, constants
+from foundry.model import Api, Arena, Format, Origin, PhaseKind, RangeKind
 
-HEADER = (Path(constants.__file__).parents[1] / "native" / "abi" / "spool_format.h").read_text()
+HEADER = (NATIVE / "abi" / "spool_format.h").read_text()
 
 
 @pytest.mark.parametrize("kind", [Arena, Origin, RangeKind, Api, Format])

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from helpers.source import NATIVE
 from helpers.spool_writer import (
     SpoolWriter,
     body,
@@ -29,7 +30,7 @@ from foundry.model.checksum import crc32c
 from foundry.spool import events, process_folders, read_spool, restore_reports
 from foundry.spool.bodies import attribute_set
 
-HEADER = Path(events.__file__).parents[1] / "native" / "abi" / "spool_format.h"
+HEADER = NATIVE / "abi" / "spool_format.h"
 
 
 def full_spool(session: Path) -> SpoolWriter:
