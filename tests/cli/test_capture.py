@@ -6,6 +6,7 @@ import json
 import os
 import re
 import resource
+import shlex
 import signal
 import socket
 import stat
@@ -151,7 +152,7 @@ class TestReady:
         assert "ready (it printed `serving`)" in result.stderr
 
     def test_a_line_on_standard_error_counts_too(self, foundry_command: CommandLine) -> None:
-        command = shell(f"printf '\\033[32mINFO\\033[0m up\\n' >&2; exec {' '.join(program('--serve'))}")
+        command = shell(f"printf '\\033[32mINFO\\033[0m up\\n' >&2; exec {shlex.join(program('--serve'))}")
         result = foundry_command.run("capture", "--ready-log", "^INFO up", "--stop-when-ready", "--", *command)
         assert result.returncode == 0
         assert "\x1b[32mINFO\x1b[0m up\n" in result.stderr
@@ -237,7 +238,7 @@ class TestEnvironment:
         result = foundry_command.run("capture", "--", "env", "-i", *program())
         assert result.returncode == 125
         assert "no hooked CUDA process seen" in result.stderr
-        result = foundry_command.run("capture", "--", *shell(f"unset LD_PRELOAD; {' '.join(program())}"))
+        result = foundry_command.run("capture", "--", *shell(f"unset LD_PRELOAD; {shlex.join(program())}"))
         assert result.returncode == 125
         assert foundry_command.archives() == []
 

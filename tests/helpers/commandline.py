@@ -11,6 +11,7 @@ from pathlib import Path
 
 import foundry
 
+FOUNDRY = Path(__file__).with_name("run_foundry.py")
 PROGRAM = Path(__file__).with_name("fake_program.py")
 STAND_IN = """
 #include <stdio.h>
@@ -73,7 +74,7 @@ class CommandLine:
         return self.cache / "foundry"
 
     def words(self, *arguments: object) -> list[str]:
-        return [sys.executable, "-m", "foundry", *map(str, arguments)]
+        return [sys.executable, str(FOUNDRY), *map(str, arguments)]
 
     def run(
         self, *arguments: object, environment: Mapping[str, str] | None = None, **options: object

@@ -6,11 +6,13 @@ tests; a folder of sanitized ones may be named by `FOUNDRY_LIBRARY_DIR` as any o
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from foundry import native
@@ -51,7 +53,19 @@ def _needs_runtime(path: Path) -> bool:
 
 def preloads() -> list[str]:
     """List the libraries to preload for the hook; a sanitized one must have its runtimes before it."""
-    return [*(_runtimes() if sanitized() else ()), str(native.hook_library())]
+    return [*(_runtimes() if sanitized() else ()), _preloadable(native.hook_library())]
+
+
+@functools.cache
+def _preloadable(library: Path) -> str:
+    """Give a path that LD_PRELOAD can name: blanks and colons end a name there."""
+    if not set(" :\t\n") & set(str(library)):
+        return str(library)
+    folder = Path(tempfile.mkdtemp(prefix="foundry-tests-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    link = folder / library.name
+    link.symlink_to(library)
+    return str(link)
 
 
 @functools.cache

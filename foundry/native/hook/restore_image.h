@@ -57,8 +57,8 @@ struct RestoreImage {
     }
 };
 
-// Empty if the image may be used, else what is wrong with it. Reads `size` bytes and no more, whatever they hold. Blobs are
-// not looked into: each is for restore_blob_check, before its first use.
+// Empty if the image may be used, else what is wrong with it. Reads `size` bytes and no more, whatever they hold. Blobs
+// are not looked into: each is for restore_blob_check, before its first use.
 std::string restore_image_check(const uint8_t *bytes, size_t size);
 
 // Whether the bytes of a blob are what the image was built with.

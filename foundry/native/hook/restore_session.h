@@ -60,7 +60,8 @@ struct Template {
         attributes; // (node, entry of NODE_ATTRIBUTES) that differ from a fresh node
 };
 
-// Groups with the same node types and edges: their kernels differ, so a template of one becomes the other's by rewriting.
+// Groups with the same node types and edges: their kernels differ, so a template of one becomes the other's by
+// rewriting.
 struct ShapeState {
     std::vector<Template> pool;
     uint32_t unbuilt = 0; // members that may still need a template
@@ -100,10 +101,10 @@ struct DeviceState {
 struct Times {
     // Summed over threads; build, verify and instantiate are parts of graphs.
     std::atomic<uint64_t> image_check{0}, map{0}, images{0}, kernels{0}, graphs{0}, build{0}, verify{0}, instantiate{0};
-    std::atomic<uint64_t> background{0};                                            // wall time with a worker at work
-    std::atomic<uint64_t> early{0};   // of that, before the program's first context: libraries need none
-    std::atomic<uint64_t> ready{0};   // background from there until the last graph was built
-    std::atomic<uint64_t> blocked{0}; // of the program's threads
+    std::atomic<uint64_t> background{0}; // wall time with a worker at work
+    std::atomic<uint64_t> early{0};      // of that, before the program's first context: libraries need none
+    std::atomic<uint64_t> ready{0};      // background from there until the last graph was built
+    std::atomic<uint64_t> blocked{0};    // of the program's threads
 };
 
 class Respool;
@@ -183,8 +184,8 @@ class Session {
     std::unordered_map<void *, uint32_t> image_handles;
     std::vector<std::pair<CUdeviceptr, CUdeviceptr>> unclaimed; // ranges that could not be had
     bool context_seen = false;
-    uint32_t borrowed = 0;                                      // contexts in the engine's hands
-    std::atomic<uint32_t> postponed{0};                         // graphs that wait for an allocation of the program's
+    uint32_t borrowed = 0;              // contexts in the engine's hands
+    std::atomic<uint32_t> postponed{0}; // graphs that wait for an allocation of the program's
     Times times;
 
   private:

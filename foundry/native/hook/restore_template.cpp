@@ -170,8 +170,8 @@ class Rewriter {
     Rewriter(Session &session, Template &held) : session_(session), image_(*session.image), held_(held) {}
 
     // The kernel stays.
-    Reason values(const foundry_image_node &node, const foundry_image_record &before,
-                  const foundry_image_record &after, uint32_t at) {
+    Reason values(const foundry_image_node &node, const foundry_image_record &before, const foundry_image_record &after,
+                  uint32_t at) {
         Reason reason;
         switch (node.type) {
         case CU_GRAPH_NODE_TYPE_KERNEL: {
@@ -307,9 +307,8 @@ Reason template_rewrite(Session &session, uint32_t group_index, uint64_t record,
     for (uint32_t at = 0; at < group.node_count && held.record != record; at++) {
         const auto &node = image.nodes()[group.first_node + at], &old = image.nodes()[before.first_node + at];
         const auto &values = image.records()[record + at];
-        Reason reason = same_kernel(node, old)
-                            ? rewriter.values(node, image.records()[held.record + at], values, at)
-                            : rewriter.kernel(node, old, values, at);
+        Reason reason = same_kernel(node, old) ? rewriter.values(node, image.records()[held.record + at], values, at)
+                                               : rewriter.kernel(node, old, values, at);
         if (!reason.empty()) return "node " + std::to_string(at) + ": " + reason;
     }
     held.group = group_index;

@@ -10,9 +10,8 @@ namespace foundry::restore {
 // The context is current, all kernels of the group are ready. On failure nothing is left in the template.
 Reason template_build(Session &session, uint32_t group, uint64_t record, CUcontext context, Template &made);
 
-// Rewrites the nodes that differ from those of the member at `record`, whose group has the same shape. Not for groups with
-// child graphs.
-// On failure the template holds a mixture and must be destroyed.
+// Rewrites the nodes that differ from those of the member at `record`, whose group has the same shape. Not for groups
+// with child graphs. On failure the template holds a mixture and must be destroyed.
 Reason template_rewrite(Session &session, uint32_t group, uint64_t record, Template &held);
 
 void template_destroy(Template &held);

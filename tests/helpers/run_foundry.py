@@ -1,0 +1,6 @@
+"""The installed command line, whatever the working folder: `python -m foundry` would meet a source checkout there."""
+
+from foundry.cli.main import main
+
+if __name__ == "__main__":
+    main()
