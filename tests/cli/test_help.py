@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,8 @@ def captured(foundry_command: CommandLine) -> CommandLine:
 
 
 def without_the_machine(text: str, command: CommandLine) -> str:
+    for word in program()[:2]:
+        text = text.replace(shlex.quote(word), word)
     text = text.replace(program()[0], "python").replace(str(Path(program()[1]).parent), "helpers")
     text = text.replace(str(command.folder.resolve()), "FOLDER")
     text = re.sub(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\dZ)?", "TIME", text)

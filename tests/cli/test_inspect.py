@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import subprocess
 from pathlib import Path
@@ -62,7 +63,7 @@ def test_what_is_not_an_archive(foundry_command: CommandLine, verb: str) -> None
     "verb", [["doctor", "--table"], ["inspect", "a.fdry"], ["verify", "--json", "a.fdry"], ["list"]]
 )
 def test_a_pipe_that_nobody_reads_is_no_traceback(captured: CommandLine, verb: list[str]) -> None:
-    words = " ".join(captured.words(*verb))
+    words = shlex.join(captured.words(*verb))
     result = subprocess.run(
         ["bash", "-c", f"{words} | true; echo ${{PIPESTATUS[0]}}"],
         env=captured.environment, cwd=captured.work, capture_output=True, text=True, timeout=30,

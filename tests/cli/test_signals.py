@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -28,6 +29,8 @@ if "deaf" in marker:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 time.sleep(600)
 """
+
+PYTHON = shlex.quote(sys.executable)
 
 
 @pytest.fixture
@@ -83,7 +86,7 @@ def test_a_signal_ends_a_whole_tree(
 
 def test_what_a_command_leaves_behind_is_ended(foundry_command: CommandLine, tree: Path) -> None:
     marker = uuid.uuid4().hex
-    command = f"{sys.executable} {tree} {marker} 0 & {sys.executable} {tree} {marker} 1 & sleep 0.3; exit 3"
+    command = f"{PYTHON} {tree} {marker} 0 & {PYTHON} {tree} {marker} 1 & sleep 0.3; exit 3"
     result = foundry_command.run("capture", "--", *shell(command))
     assert result.returncode == 3
     assert processes_with(marker) == []
@@ -92,8 +95,8 @@ def test_what_a_command_leaves_behind_is_ended(foundry_command: CommandLine, tre
 
 def test_the_siblings_that_were_there_before_are_left_alone(foundry_command: CommandLine, tree: Path) -> None:
     marker = uuid.uuid4().hex
-    words = " ".join(foundry_command.words("capture", "-q", "--", "true"))
-    shell_line = f"{sys.executable} {tree} {marker} 0 >/dev/null 2>&1 & echo $!; exec {words}"
+    words = shlex.join(foundry_command.words("capture", "-q", "--", "true"))
+    shell_line = f"{PYTHON} {tree} {marker} 0 >/dev/null 2>&1 & echo $!; exec {words}"
     process = subprocess.run(
         shell(shell_line), env=foundry_command.environment, capture_output=False, stdout=subprocess.PIPE, text=True
     )
@@ -110,7 +113,7 @@ def test_killing_foundry_ends_the_whole_tree_and_leaves_no_archive(
     target = foundry_command.work / "x.fdry"
     command = ["--", sys.executable, tree, marker, 2]
     if not ready:
-        command = ["--", "sh", "-c", f"exec {sys.executable} {tree} {marker} 2"]
+        command = ["--", "sh", "-c", f"exec {PYTHON} {tree} {marker} 2"]
     process = foundry_command.start("capture", "-o", target, *command)
     read_until(process.stdout, "tree")
     wait_until(lambda: len(processes_with(marker)) == 4)
@@ -156,7 +159,7 @@ def test_the_command_has_the_default_signals(foundry_command: CommandLine, verb:
 
 
 def test_a_pipe_that_nobody_reads_ends_the_command(foundry_command: CommandLine) -> None:
-    words = " ".join(foundry_command.words("capture", "-q", "--", "yes"))
+    words = shlex.join(foundry_command.words("capture", "-q", "--", "yes"))
     result = subprocess.run(
         ["bash", "-c", f"{words} | head -1; echo ${{PIPESTATUS[0]}}"],
         env=foundry_command.environment,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import select
+import shlex
 import signal
 import sys
 import time
@@ -105,7 +106,7 @@ def test_ctrl_z_stops_both_and_fg_goes_on(foundry_command: CommandLine, sessions
     session = Session(["/bin/bash", "--norc", "--noprofile", "-i"], environment, str(foundry_command.work))
     sessions.append(session)
     session.until("$ ")
-    words = " ".join(foundry_command.words("capture", "-o", "z.fdry", "--", *program("--serve")))
+    words = shlex.join(foundry_command.words("capture", "-o", "z.fdry", "--", *program("--serve")))
     session.type(words + "\n")
     session.until("\nserving")
     session.type("\x1a")
@@ -126,7 +127,7 @@ def test_a_background_job_does_not_take_the_terminal(foundry_command: CommandLin
     session = Session(["/bin/bash", "--norc", "--noprofile", "-i"], environment, str(foundry_command.work))
     sessions.append(session)
     session.until("$ ")
-    words = " ".join(foundry_command.words("capture", "-o", "b.fdry", "--", *program("--serve")))
+    words = shlex.join(foundry_command.words("capture", "-o", "b.fdry", "--", *program("--serve")))
     session.type(words + " &\n")
     session.until("serving\r\n")
     session.type("echo still $((40 + 2))\n")
