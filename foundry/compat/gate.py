@@ -96,7 +96,9 @@ def differences(archive: Archive, arguments: Sequence[str], environment: Mapping
     except (ValueError, TypeError):
         captured = []
     if captured and captured[1:] != list(arguments[1:]):
-        notes.append(f"captured with other arguments: `{' '.join(captured)}`")
+        import shlex
+
+        notes.append(f"captured with other arguments: `{shlex.join(captured)}`")
     for name in env.ALLOWED_VARIABLES:
         before, now = archive.context.get(VARIABLE + name), environment.get(name)
         if captured and before != now:

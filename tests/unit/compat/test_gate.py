@@ -71,3 +71,8 @@ def test_arguments_and_variables_are_compared() -> None:
 @pytest.mark.parametrize("text", ["", "null", "7", "{", '["x"'])
 def test_a_strange_context_is_no_failure(text: str) -> None:
     assert gate.differences(Archive(context={"argv": text}), ["python"], {"RANK": "1"}) == []
+
+
+def test_arguments_are_shown_as_a_shell_takes_them() -> None:
+    archive = Archive(context={"argv": json.dumps(["/a b/python", "x.py"])})
+    assert gate.differences(archive, ["python", "y.py"], {}) == ["captured with other arguments: `'/a b/python' x.py`"]
