@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from helpers.commandline import CommandLine, joined, program, read_until, wait_until
+from helpers.commandline import CommandLine, program, read_until, wait_until
 
 TELL = (
     "import os, json; print(json.dumps({name: value for name, value in os.environ.items() "
@@ -44,7 +45,7 @@ class TestFinding:
         assert (result.returncode, result.stdout) == (0, "plain\n")
         assert result.stderr == (
             "foundry: warning: no archive for this command; starting without restore "
-            f"(hint: make one: `foundry capture -- {joined(other)}`)\n"
+            f"(hint: make one: `foundry capture -- {shlex.join(other)}`)\n"
         )
 
     def test_failing_instead(self, foundry_command: CommandLine) -> None:
@@ -171,7 +172,7 @@ class TestRefusal:
 
     def test_other_arguments_are_told(self, foundry_command: CommandLine, archive_path: Path) -> None:
         result = foundry_command.run("restore", archive_path, "--", *program("--api-key", "secret1"))
-        assert f"captured with other arguments: `{joined(program('--graphs', 2))}`" in result.stderr
+        assert f"captured with other arguments: `{shlex.join(program('--graphs', 2))}`" in result.stderr
         assert "secret1" not in result.stderr
 
     def test_a_disarmed_hook_ends_the_command_if_asked(self, foundry_command: CommandLine, archive_path: Path) -> None:

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import foundry
@@ -151,9 +151,3 @@ def processes_with(marker: str) -> list[int]:
 
 def shell(text: str) -> list[str]:
     return ["sh", "-c", text]
-
-
-def joined(words: Sequence[str]) -> str:
-    import shlex
-
-    return shlex.join(words)

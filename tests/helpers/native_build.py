@@ -15,11 +15,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+from helpers.source import NATIVE, ROOT
+
 from foundry import native
 
-REPOSITORY = Path(__file__).absolute().parents[2]
-NATIVE = REPOSITORY / "foundry" / "native"
-PROGRAMS = REPOSITORY / "tests" / "native"
+PROGRAMS = ROOT / "tests" / "native"
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-omit-frame-pointer", "-fno-sanitize-recover=all")
 
 

@@ -7,7 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from helpers.native_build import NATIVE, sanitized
+from helpers.native_build import sanitized
+from helpers.source import NATIVE
 
 from foundry import native
 

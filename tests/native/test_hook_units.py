@@ -6,7 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from helpers.native_build import NATIVE, PROGRAMS, SANITIZERS, compile_program
+from helpers.native_build import PROGRAMS, SANITIZERS, compile_program
+from helpers.source import NATIVE
 
 from foundry.spool.frames import Frames
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from helpers.native_build import NATIVE, PROGRAMS, SANITIZERS, compile_program
+from helpers.native_build import PROGRAMS, SANITIZERS, compile_program
+from helpers.source import NATIVE
 from native.restore_image_file import HEADER_SIZE, SECTIONS, ImageFile, crc32c
 
 BASE = 0x400000000000

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from helpers.native_build import (
-    NATIVE,
     PROGRAMS,
     SANITIZERS,
     base_environment,
@@ -19,6 +18,7 @@ from helpers.native_build import (
     make_kernels,
     sanitized,
 )
+from helpers.source import NATIVE
 
 from foundry import native
 
