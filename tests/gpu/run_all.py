@@ -23,6 +23,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "benchmarks")]
 
 import decode_job  # noqa: E402
+from archive_tools import archive_tools  # noqa: E402
 from scenarios import FOUNDRY, SCENARIOS  # noqa: E402
 
 
@@ -44,11 +45,15 @@ def benchmark(folder: Path) -> dict[str, Any]:
     return {"figures": decode_job.short(figures)}
 
 
+STEPS: dict[str, Any] = {**SCENARIOS, "archive_tools": archive_tools, "benchmark": benchmark}
+WITH_FIGURES = ("archive_tools", "benchmark")
+
+
 def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description="run everything that needs a GPU")
     parser.add_argument("out", type=Path)
-    parser.add_argument("names", nargs="*", help=f"of: {', '.join([*SCENARIOS, 'benchmark'])}; all if left out")
+    parser.add_argument("names", nargs="*", help=f"of: {', '.join(STEPS)}; all if left out")
     parser.add_argument("--no-benchmark", action="store_true")
     parser.add_argument("--keep-archives", action="store_true", help="leave the archives in OUT_DIR")
     arguments = parser.parse_args()
@@ -56,8 +61,7 @@ def main() -> int:
     out.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("PYTHONDONTWRITEBYTECODE", "1")
     summary: dict[str, Any] = {}
-    steps: dict[str, Any] = {**SCENARIOS, "benchmark": benchmark}
-    names = arguments.names or [name for name in steps if name != "benchmark" or not arguments.no_benchmark]
+    names = arguments.names or [name for name in STEPS if name != "benchmark" or not arguments.no_benchmark]
     try:
         machine(out)
     except Exception:
@@ -66,9 +70,9 @@ def main() -> int:
         print(f"== {name}", flush=True)
         begin = time.monotonic()
         try:
-            detail = steps[name](out / name)
+            detail = STEPS[name](out / name)
             summary[name] = {"passed": True}
-            if name == "benchmark":
+            if name in WITH_FIGURES:
                 summary[name] |= detail
         except Exception as error:
             traceback.print_exc()

@@ -43,6 +43,14 @@ def test_scenario(name: str, tmp_path: Path) -> None:
     SCENARIOS[name](tmp_path)
 
 
+def test_the_archive_tools(tmp_path: Path) -> None:
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed")
+    from archive_tools import archive_tools
+
+    archive_tools(tmp_path)
+
+
 def test_the_whole_decode_job(tmp_path: Path) -> None:
     if importlib.util.find_spec("torch") is None:
         pytest.skip("torch is not installed")
