@@ -1,0 +1,1 @@
+"""A capture as plain documents of JSON types, and drawings of its graphs."""
