@@ -9,22 +9,29 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from foundry.findings import Finding
     from foundry.model import Capture
+    from foundry.pack.libraries import Origin
 
 __all__ = ["add_files", "pack"]
 
 
 def pack(
-    spool_folder: Path, *, context: Mapping[str, str] | None = None, all_kernels: bool = False
+    spool_folder: Path,
+    *,
+    context: Mapping[str, str] | None = None,
+    all_kernels: bool = False,
+    origin: Origin | None = None,
 ) -> tuple[Capture, list[Finding]]:
     """Turn the spool folder of a session (one folder for each process) into a capture and what there is to tell of it.
 
     `context` is what the session knows: argv, versions, allow-listed environment. `all_kernels` keeps every image that
-    the program loaded instead of those that its graphs use. Raises SpoolError if there is no spool, or one of another
+    the program loaded instead of those that its graphs use. `origin` tells of a library file's path which distribution
+    it belongs to, and its version; both may be empty. Raises SpoolError if there is no spool, or one of another
     build.
     """
+    from foundry.pack.libraries import of_nobody
     from foundry.pack.session import pack_session
 
-    return pack_session(spool_folder, dict(context or {}), all_kernels)
+    return pack_session(spool_folder, dict(context or {}), all_kernels, origin or of_nobody)
 
 
 def add_files(capture: Capture, files: Iterable[tuple[str, str, int, bytes]]) -> Capture:

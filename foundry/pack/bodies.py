@@ -84,8 +84,8 @@ class Resolver:
         return ResolvedBody(
             nodes,
             sorted_edges(body.edges),
-            b"".join(body.launches),
-            b"".join(body.parameters),
+            body.launches,
+            body.parameters,
             _memsets(body),
             copies,
             numbers,

@@ -59,8 +59,11 @@ class Grouping:
         return frozen(np.frombuffer(b"".join(body.launches for body in self._emitted), LAUNCH))
 
     def parameters(self) -> Bytes:
-        """Lay out the parameter blocks."""
-        return frozen(np.frombuffer(b"".join(body.parameters for body in self._emitted), np.uint8))
+        """Lay out the parameter blocks, and drop those of the bodies: they are most of what a capture holds."""
+        joined = b"".join(body.parameters for body in self._emitted)
+        for body in self._emitted:
+            body.parameters = b""
+        return frozen(np.frombuffer(joined, np.uint8))
 
     def memsets(self) -> Table:
         """Lay out the memsets."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from foundry.binary.fatbin import FatbinError, unpack
 from foundry.findings import IMAGE_KEPT_WHOLE, IMAGE_NOT_LINKED, SPOOL_BLOB_MISSING, Finding, Severity
 from foundry.model import NONE, Format, Image, Kernel
 from foundry.pack.blobs import BlobStore
-from foundry.pack.fatbin import FatbinError, unpack
 from foundry.spool import Spool, events
 
 

@@ -32,6 +32,7 @@ from foundry.pack.bodies import ResolvedBody, Resolver
 from foundry.pack.driver_events import DriverEvents
 from foundry.pack.grouping import Grouping
 from foundry.pack.images import Images, Keeper, model_kernel
+from foundry.pack.libraries import Origin, model_libraries
 from foundry.pack.memory import Memory, contents_of
 from foundry.spool import Entry, Spool, events
 
@@ -52,12 +53,13 @@ class PendingGraph:
 class ProcessPacker:
     """Folds the events of one process."""
 
-    def __init__(self, spool: Spool, store: BlobStore, findings: list[Finding]) -> None:
-        self.spool, self.store, self.findings = spool, store, findings
+    def __init__(self, spool: Spool, store: BlobStore, findings: list[Finding], origin: Origin) -> None:
+        self.spool, self.store, self.findings, self.origin = spool, store, findings, origin
         self.role = re.sub(r"[^A-Za-z0-9._-]", "_", spool.folder.name)[:128]
         self.memory = Memory()
         self.images = Images()
         self.driver: events.Driver | None = None
+        self.library_files: set[tuple[str, str]] = set()
         self.devices: dict[int, Device] = {}
         self.contexts: list[Context] = []
         self.graphs: list[PendingGraph] = []
@@ -116,6 +118,8 @@ class ProcessPacker:
         elif isinstance(event, events.Context):
             self._context_ids[event.handle] = len(self.contexts)
             self.contexts.append(Context(event.device, bool(event.primary), event.ordinal))
+        elif isinstance(event, events.Libraries):
+            self.library_files.update(event.files)
         elif isinstance(event, events.GraphMetadata):
             self.metadata[event.set, event.key] = event.metadata
         elif isinstance(event, events.ExecGone):
@@ -186,6 +190,9 @@ class ProcessPacker:
             self.tell(ALLOCATION_OUTSIDE, Severity.ERROR, text)
             allocations = frozen(allocations[inside])
         kernels = [model_kernel(*states[old], image_ids) for old in kernel_ids]
+        for pending in graphs:
+            if pending.problem is None and pending.first_use == NONE:
+                pending.problem = self.driver_events.problem(pending.body)
         event_ids = self._renumber_events(graphs)
         grouping = Grouping()
         tops = [grouping.add(pending.body) for pending in graphs]
@@ -225,6 +232,7 @@ class ProcessPacker:
             events=self.driver_events.flags(event_ids),
             phases=tuple(self.memory.phases),
             counters={name: value for name, value in self.counters.items() if not name.endswith(TIME_SUFFIXES)},
+            libraries=model_libraries(self.library_files, self.origin),
             spent={name: value for name, value in self.counters.items() if name.endswith(TIME_SUFFIXES)},
         )
         process = replace(process, graphs=self._judged(process))
@@ -284,8 +292,6 @@ class ProcessPacker:
         labelled = bool(event.set or event.key)
         key = event.key if labelled else next(unlabelled)
         problem = pending.problem
-        if problem is None and pending.first_use == NONE:
-            problem = self.driver_events.problem(pending.body)
         return Graph(
             set=event.set,
             key=key,

@@ -8,11 +8,14 @@ from foundry.errors import SpoolError
 from foundry.findings import SPOOL_TORN_TAIL, Finding, Severity
 from foundry.model import Capture
 from foundry.pack.blobs import BlobStore
+from foundry.pack.libraries import Origin
 from foundry.pack.process import ProcessPacker
 from foundry.spool import Entry, Spool, events, process_folders, read_spool
 
 
-def pack_session(folder: Path, context: dict[str, str], all_kernels: bool) -> tuple[Capture, list[Finding]]:
+def pack_session(
+    folder: Path, context: dict[str, str], all_kernels: bool, origin: Origin
+) -> tuple[Capture, list[Finding]]:
     """Pack each process folder, in the order of their names."""
     folders = process_folders(folder)
     if not folders:
@@ -29,7 +32,7 @@ def pack_session(folder: Path, context: dict[str, str], all_kernels: bool) -> tu
             findings.append(Finding(SPOOL_TORN_TAIL, Severity.WARN, text, path.name))
             continue
         findings.extend(spool.findings)
-        packer = ProcessPacker(spool, store, findings)
+        packer = ProcessPacker(spool, store, findings, origin)
         for entry in _kept(spool):
             packer.fold(entry)
         processes.append(packer.finish(all_kernels))

@@ -15,13 +15,14 @@ from foundry.spool.cursor import Cursor, MalformedError
 DEEPEST = 16
 """Levels of child graphs that are followed."""
 
-_KERNEL = struct.Struct("<Q28sQI")
+_KERNEL = struct.Struct("<IIQ28sQI")
 _MEMSET = struct.Struct("<QQIIQQQ")
 _U32 = struct.Struct("<I")
 _TWO = struct.Struct("<II")
 _U64 = struct.Struct("<Q")
 _EDGE = np.dtype([("start", "<u4"), ("end", "<u4"), ("data", "<u8")])
 _MASK = PARAMETER_ALIGNMENT - 1
+_KERNEL_TYPE = int(NodeType.KERNEL)
 _FILL = bytes(PARAMETER_ALIGNMENT)
 
 
@@ -29,7 +30,8 @@ _FILL = bytes(PARAMETER_ALIGNMENT)
 class Body:
     """One graph's nodes and edges, with raw handles.
 
-    The first four lists have an entry for each node; the others one for each node that has such a thing, in node order.
+    The first five lists have an entry for each node, 0 or empty where it has no such thing; the others have one for
+    each node that has, in node order. `launches` and `parameters` hold those of all kernel nodes, one after the other.
     """
 
     types: list[int] = field(default_factory=list)
@@ -38,8 +40,8 @@ class Body:
     contexts: list[int] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     attributes: list[bytes] = field(default_factory=list)
-    launches: list[bytes] = field(default_factory=list)
-    parameters: list[bytes] = field(default_factory=list)
+    launches: bytes = b""
+    parameters: bytes = b""
     memsets: list[tuple[int, ...]] = field(default_factory=list)
     copies: list[bytes] = field(default_factory=list)
     events: list[int] = field(default_factory=list)
@@ -48,61 +50,96 @@ class Body:
 
 
 def read_body(cursor: Cursor, depth: int = 0) -> Body:
-    """Read a GRAPH BODY. `kernels`, `contexts` and `sizes` hold 0 for nodes that have none."""
+    """Read a GRAPH BODY."""
     if depth > DEEPEST:
         raise MalformedError(f"child graphs nest deeper than {DEEPEST}")
     body = Body()
     count = cursor.u32()
     if count * 8 > cursor.end - cursor.at:
         raise MalformedError(f"{count} nodes at {cursor.at} pass the end of the payload")
-    recent = b""
-    for _ in range(count):
-        kind = cursor.u32()
-        reason = cursor.text()
-        body.types.append(kind)
-        body.reasons.append(reason)
-        kernel = context = size = 0
-        if reason or kind == NodeType.EMPTY:
-            pass
-        elif kind == NodeType.KERNEL:
-            data, at = cursor.data, cursor.take(_KERNEL.size)
-            kernel, launch, context, size = _KERNEL.unpack_from(data, at)
-            if size > LARGEST_BLOCK:
-                raise MalformedError(f"a parameter block has {size} bytes")
-            start = cursor.take(size)
-            body.launches.append(launch)
-            block = data[start : start + size]
-            body.parameters.append(block + _FILL[: -size & _MASK] if size & _MASK else block)
-            # A list carries its own length, so bytes that start like the last one hold the same list.
-            if recent and data.startswith(recent, cursor.at, cursor.end):
-                cursor.at += len(recent)
-            else:
-                recent = _attribute_bytes(cursor)
-            body.attributes.append(recent)
-        elif kind == NodeType.MEMSET:
-            *fields, context = _MEMSET.unpack_from(cursor.data, cursor.take(_MEMSET.size))
-            body.memsets.append(tuple(fields))
-        elif kind == NodeType.MEMCPY:
-            copy = cursor.counted()
-            if len(copy) != COPY_SIZE:
-                raise MalformedError(f"a copy has {len(copy)} bytes instead of {COPY_SIZE}")
-            body.copies.append(copy)
-            context = cursor.u64()
-        elif kind == NodeType.GRAPH:
-            body.children.append(read_body(cursor, depth + 1))
-        elif kind in (NodeType.EVENT_RECORD, NodeType.WAIT_EVENT):
-            body.events.append(cursor.u64())
-        else:
-            raise MalformedError(f"node type {kind} has no reason and no layout")
-        body.kernels.append(kernel)
-        body.contexts.append(context)
-        body.sizes.append(size)
+    launches: list[bytes] = []
+    blocks: list[bytes] = []
+    while len(body.types) < count:
+        _read_kernels(cursor, body, launches, blocks, count - len(body.types))
+        if len(body.types) < count:
+            _read_other(cursor, body, depth)
+    body.launches, body.parameters = b"".join(launches), b"".join(blocks)
     edges = cursor.u32()
     at = cursor.take(edges * _EDGE.itemsize)
     body.edges = np.frombuffer(cursor.data, _EDGE, edges, at)
     if edges and max(int(body.edges["start"].max()), int(body.edges["end"].max())) >= count:
         raise MalformedError("an edge names a node that is not there")
     return body
+
+
+def _read_kernels(cursor: Cursor, body: Body, launches: list[bytes], blocks: list[bytes], most: int) -> None:
+    """Read kernel nodes for as long as they follow one another. Nearly all nodes are such, so this is the hot loop."""
+    data, at, end = cursor.data, cursor.at, cursor.end
+    unpack, header = _KERNEL.unpack_from, _KERNEL.size
+    kernels, contexts, sizes, attributes = body.kernels, body.contexts, body.sizes, body.attributes
+    recent = attributes[-1] if attributes else b""
+    before = len(kernels)
+    for _ in range(most):
+        if header > end - at:
+            break
+        kind, reason, kernel, launch, context, size = unpack(data, at)
+        if kind != _KERNEL_TYPE or reason:
+            break
+        start = at + header
+        at = start + size
+        if size > LARGEST_BLOCK:
+            raise MalformedError(f"a parameter block has {size} bytes")
+        if at > end:
+            raise MalformedError(f"{size} bytes at {start} pass the end of the payload at {end}")
+        # A list carries its own length, so bytes that start like the last one hold the same list.
+        if recent and data.startswith(recent, at, end):
+            at += len(recent)
+        else:
+            cursor.at = at
+            recent = _attribute_bytes(cursor)
+            at = cursor.at
+        block = data[start : start + size]
+        launches.append(launch)
+        blocks.append(block + _FILL[: -size & _MASK] if size & _MASK else block)
+        kernels.append(kernel)
+        contexts.append(context)
+        sizes.append(size)
+        attributes.append(recent)
+    cursor.at = at
+    found = len(kernels) - before
+    body.types.extend([_KERNEL_TYPE] * found)
+    body.reasons.extend([""] * found)
+
+
+def _read_other(cursor: Cursor, body: Body, depth: int) -> None:
+    """Read a node that is no kernel node, or one with a reason."""
+    kind = cursor.u32()
+    reason = cursor.text()
+    context = 0
+    if reason or kind == NodeType.EMPTY:
+        pass
+    elif kind == NodeType.MEMSET:
+        *fields, context = _MEMSET.unpack_from(cursor.data, cursor.take(_MEMSET.size))
+        body.memsets.append(tuple(fields))
+    elif kind == NodeType.MEMCPY:
+        copy = cursor.counted()
+        if len(copy) != COPY_SIZE:
+            raise MalformedError(f"a copy has {len(copy)} bytes instead of {COPY_SIZE}")
+        body.copies.append(copy)
+        context = cursor.u64()
+    elif kind == NodeType.GRAPH:
+        body.children.append(read_body(cursor, depth + 1))
+    elif kind in (NodeType.EVENT_RECORD, NodeType.WAIT_EVENT):
+        body.events.append(cursor.u64())
+    elif kind == NodeType.KERNEL:
+        raise MalformedError(f"a kernel node at {cursor.at} passes the end of the payload")
+    else:
+        raise MalformedError(f"node type {kind} has no reason and no layout")
+    body.types.append(kind)
+    body.reasons.append(reason)
+    body.kernels.append(0)
+    body.contexts.append(context)
+    body.sizes.append(0)
 
 
 def _attribute_bytes(cursor: Cursor) -> bytes:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from foundry.spool.bodies import Body, read_body
 from foundry.spool.cursor import Cursor
 
-ABI = 2
+ABI = 3
 """FOUNDRY_ABI: a spool of another number is of another build."""
 
 
@@ -52,6 +52,12 @@ class Context(NamedTuple):
     device: int
     primary: int
     ordinal: int
+
+
+class Libraries(NamedTuple):
+    """Library files that were mapped and not told before: path and build id."""
+
+    files: tuple[tuple[str, str], ...]
 
 
 class Allocation(NamedTuple):
@@ -302,6 +308,7 @@ READERS: dict[int, Callable[[Cursor], tuple[object, ...]]] = {
     2: lambda c: Driver(c.u32(), c.u32(), c.text()),
     3: _device,
     4: lambda c: Context(c.u64(), c.u32(), c.u32(), c.u32()),
+    5: lambda c: Libraries(c.items(8, _two_texts)),
     10: lambda c: Allocation(c.u64(), c.u64(), c.u64(), c.u32(), c.u8(), c.u8(), c.u64()),
     11: lambda c: Free(c.u64(), c.u32(), c.u8()),
     12: lambda c: Range(c.u8(), c.u64(), c.u64(), c.u64(), c.text()),

@@ -6,20 +6,30 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from foundry.findings import Finding
+from foundry.model.constants import MOMENT_PREFIX, TIME_SUFFIXES
 from foundry.spool import events
 from foundry.spool.reader import process_folders, read_spool
 
 
 @dataclass(slots=True)
 class RestoreReport:
-    """One process: the last totals, what became of each graph, how long each phase took (nanoseconds)."""
+    """One process: the last totals, what became of each graph, how long each phase took (nanoseconds).
+
+    `moments` are nanoseconds since the process began, by their names in the spool.
+    """
 
     role: str
     counters: dict[str, int] = field(default_factory=dict)
     graphs: list[events.GraphRestored] = field(default_factory=list)
     timings: dict[str, int] = field(default_factory=dict)
+    moments: dict[str, int] = field(default_factory=dict)
     told: list[events.Told] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+
+
+def is_moment(name: str) -> bool:
+    """Tell a moment from the other totals by its name."""
+    return name.startswith(MOMENT_PREFIX) and name.endswith(TIME_SUFFIXES)
 
 
 def restore_reports(session: Path) -> list[RestoreReport]:
@@ -33,7 +43,9 @@ def restore_reports(session: Path) -> list[RestoreReport]:
         for entry in spool.entries:
             event = entry.event
             if isinstance(event, events.Counters):
-                report.counters.update(event.values)
+                for name, value in event.values:
+                    of_a_kind = report.moments if is_moment(name) else report.counters
+                    of_a_kind[name] = value
             elif isinstance(event, events.GraphRestored):
                 report.graphs.append(event)
             elif isinstance(event, events.Timings):

@@ -97,7 +97,7 @@ def body(nodes: Sequence[bytes], edges: Sequence[tuple[int, int, int]] | None = 
 class SpoolWriter:
     """One process folder."""
 
-    def __init__(self, session: Path, role: str = "python-0", abi: int = 2, mode: int = 1) -> None:
+    def __init__(self, session: Path, role: str = "python-0", abi: int = 3, mode: int = 1) -> None:
         self.folder = session / role
         self.folder.mkdir(parents=True)
         self.frames: list[bytes] = []
@@ -128,6 +128,9 @@ class SpoolWriter:
             + bytes(range(16))
             + struct.pack("<IIIQIQQ", compute // 10, compute % 10, 132, 150 << 30, 1, base, arena_size),
         )
+
+    def libraries(self, *files: tuple[str, str]) -> None:
+        self.frame(5, items(text(path) + text(build_id) for path, build_id in files))
 
     def context(self, handle: int, device: int = 0, primary: bool = True, ordinal: int = 0) -> None:
         self.frame(4, struct.pack("<QIII", handle, device, primary, ordinal))

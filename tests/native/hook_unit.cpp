@@ -8,6 +8,7 @@
 #include "hook/image_key.h"
 #include "hook/image_links.h"
 #include "hook/images.h"
+#include "hook/moments.h"
 #include "hook/placement.h"
 #include "hook/role.h"
 #include "hook/sha256.h"
@@ -480,6 +481,40 @@ void test_roles(const char *folder) {
     CHECK(role_claim("/nonexistent", role, sizeof role, place, sizeof place) == ENOENT);
 }
 
+std::map<std::string, uint64_t> moments() {
+    std::map<std::string, uint64_t> found;
+    moments_each([](const char *name, uint64_t nanoseconds,
+                    void *user) { (*static_cast<decltype(found) *>(user))[name] = nanoseconds; },
+                 &found);
+    return found;
+}
+
+void test_moments() {
+    CHECK(moments().empty());
+    moment_first(Moment::first_graph);
+    moment_last(Moment::last_graph);
+    auto before = moments();
+    CHECK(before.size() == 2 && before["at_first_graph_ns"] <= before["at_last_graph_ns"]);
+    moment_first(Moment::first_graph);
+    moment_last(Moment::last_graph);
+    auto later = moments();
+    CHECK(later["at_first_graph_ns"] == before["at_first_graph_ns"]);
+    CHECK(later["at_last_graph_ns"] > before["at_last_graph_ns"]);
+    moments_commit();
+    moment_last(Moment::last_graph);
+    auto committed = moments();
+    CHECK(committed["at_last_graph_ns"] == later["at_last_graph_ns"]);
+    CHECK(committed["at_commit_ns"] > later["at_last_graph_ns"]);
+    moments_commit();
+    CHECK(moments()["at_last_graph_ns"] > later["at_last_graph_ns"]);
+    moments_forget();
+    CHECK(moments().empty());
+    // A graph that came after the commit was not before it.
+    moments_commit();
+    moment_last(Moment::last_graph);
+    CHECK(moments().size() == 1);
+}
+
 } // namespace
 
 int main(int count, char **arguments) {
@@ -495,5 +530,6 @@ int main(int count, char **arguments) {
     if (test == "spool") test_spool(arguments[2]);
     if (test == "full") test_full(arguments[2]);
     if (test == "roles") test_roles(arguments[2]);
+    if (test == "moments") test_moments();
     return 0;
 }

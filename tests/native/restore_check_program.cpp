@@ -4,7 +4,7 @@
 //   restore_check_program fuzz FILE SEED N    N times: damages some bytes, mends the checksums, checks, and reads all
 //   of what is accepted
 #include "hook/crc32c.h"
-#include "hook/restore_image.h"
+#include "restore/image.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -14,7 +14,7 @@
 #include <random>
 #include <vector>
 
-using foundry::RestoreImage;
+using foundry::restore::Image;
 
 namespace {
 
@@ -38,7 +38,7 @@ struct Exact {
 std::string check(const std::vector<char> &file) {
     Exact copy(file.size());
     if (!file.empty()) memcpy(copy.bytes, file.data(), file.size());
-    return foundry::restore_image_check(copy.bytes, copy.size);
+    return foundry::restore::check_image(copy.bytes, copy.size);
 }
 
 void mend(std::vector<char> &file) {
@@ -62,7 +62,7 @@ uint64_t sum_of(const uint8_t *bytes, size_t size) {
     return sum;
 }
 
-uint64_t read_graph(const RestoreImage &image, uint32_t group_index, uint64_t first_record) {
+uint64_t read_graph(const Image &image, uint32_t group_index, uint64_t first_record) {
     uint64_t sum = 0;
     const auto &group = image.groups()[group_index];
     for (uint32_t at = 0; at < group.node_count; at++) {
@@ -81,7 +81,7 @@ uint64_t read_graph(const RestoreImage &image, uint32_t group_index, uint64_t fi
     return sum;
 }
 
-uint64_t read_all(const RestoreImage &image) {
+uint64_t read_all(const Image &image) {
     uint64_t sum = strlen(image.string(image.header().role));
     for (const auto &device : image.devices()) sum += strlen(image.string(device.name));
     for (const auto &entry : image.log()) sum += image.device(entry.device)->base;
@@ -164,9 +164,9 @@ int fuzz(const std::vector<char> &file, unsigned seed, unsigned rounds) {
         mend(damaged);
         Exact copy(damaged.size());
         memcpy(copy.bytes, damaged.data(), damaged.size());
-        if (!foundry::restore_image_check(copy.bytes, copy.size).empty()) continue;
+        if (!foundry::restore::check_image(copy.bytes, copy.size).empty()) continue;
         accepted++;
-        sum += read_all(RestoreImage{copy.bytes, copy.size, {}});
+        sum += read_all(Image{copy.bytes, copy.size, {}});
     }
     printf("%u of %u accepted (%llu)\n", accepted, rounds, static_cast<unsigned long long>(sum));
     return 0;
@@ -180,7 +180,7 @@ int main(int count, char **words) {
     if (what == "check") {
         for (int at = 2; at < count; at++) {
             std::string reason;
-            foundry::restore_image_open(words[at], reason);
+            foundry::restore::open_image(words[at], reason);
             puts(reason.empty() ? "ok" : reason.c_str());
         }
         return 0;

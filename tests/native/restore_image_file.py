@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ABI = 2
+ABI = 3
 NONE = 0xFFFFFFFF
 SECTIONS = (
     ("strings", 1),

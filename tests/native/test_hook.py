@@ -14,6 +14,7 @@ from helpers.native_build import hooked_environment, link_simulator, sanitized
 from native.hook_run import Bench, Outcome, counters, events, outcome
 
 from foundry.findings import EVENT_SHARED
+from foundry.model.tables import PARAMETER_ALIGNMENT
 from foundry.pack import pack
 from foundry.spool.reader import process_folders, read_spool
 
@@ -81,9 +82,10 @@ class TestGraphs:
         (child,) = explicit.body.children
         assert child.types == body.types
         data = graph.number("data")
-        by_kernel, by_extra = (values[:size] for values, size in zip(body.parameters, body.sizes[1:3], strict=True))
-        assert by_kernel == struct.pack("<QBxxxIQ", data, 3, 5, 16)
-        assert by_extra == struct.pack("<QBxxxIQ", data, 7, 11, 16)
+        assert body.sizes[1:3] == [24, 24]
+        filled = bytes(PARAMETER_ALIGNMENT - 24 % PARAMETER_ALIGNMENT)
+        by_kernel, by_extra = (struct.pack("<QBxxxIQ", data, *values, 16) + filled for values in ((3, 5), (7, 11)))
+        assert body.parameters == by_kernel + by_extra
         assert third.body.parameters == body.parameters
         assert all(reason == "" for reason in body.reasons)
 

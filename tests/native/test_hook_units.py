@@ -20,6 +20,7 @@ PARTS = (
     "image_key",
     "image_links",
     "image_load",
+    "moments",
     "placement",
     "provenance",
     "role",
@@ -41,7 +42,7 @@ def run(unit: Path, test: str, folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("test", ["checksums", "placement", "claims", "images", "thin", "execs", "roles"])
+@pytest.mark.parametrize("test", ["checksums", "placement", "claims", "images", "thin", "execs", "roles", "moments"])
 def test_part(unit: Path, test: str, tmp_path: Path) -> None:
     run(unit, test, tmp_path)
 

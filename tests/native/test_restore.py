@@ -29,6 +29,7 @@ from native.restore_scene import (
 from foundry import native
 from foundry.image import build
 from foundry.pack import pack
+from foundry.spool import restore_reports
 
 Run = Callable[..., Outcome]
 
@@ -83,6 +84,19 @@ def test_restored_graphs_compute_what_they_computed(run: Run, kernels: bytes) ->
     assert [strings(payload, 2) for payload in told] == [["decode", "1"], ["decode", "2"]]
     assert [payload[4 + 6 + 4 + 1] for payload in told] == [1, 1]
     assert [kind for kind, _ in frames(outcome)].count(61) >= 1
+
+
+def test_a_restore_says_when_it_asked_got_and_built(run: Run, kernels: bytes) -> None:
+    scene = Scene(kernels)
+    for key in ("1", "2"):
+        scene.add_pair(key, 5)
+    outcome = run(scene, *START, "alloc:4096", *read_back("1"), *read_back("2"), "commit")
+    (report,) = restore_reports(outcome.spool)
+    names = ["driver_begin", "driver_end", "first_context", "first_asked", "first_handed", "commit"]
+    times = [report.moments[f"at_{name}_ns"] for name in names]
+    assert times == sorted(times) and len(set(times)) == len(times)
+    assert report.moments["at_first_context_ns"] < report.moments["at_last_built_ns"] < report.moments["at_commit_ns"]
+    assert not {"at_first_capture_ns", "at_first_graph_ns"} & set(report.moments)
 
 
 def test_quiet_prints_nothing_and_counts_are_told(run: Run, kernels: bytes) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from helpers.native_build import PROGRAMS, SANITIZERS, compile_program
 from helpers.source import NATIVE
-from native.restore_image_file import HEADER_SIZE, SECTIONS, ImageFile, crc32c
+from native.restore_image_file import ABI, HEADER_SIZE, SECTIONS, ImageFile, crc32c
 
 BASE = 0x400000000000
 ARENA = 1 << 40
@@ -19,12 +19,11 @@ KERNEL, COPY, SET, CHILD, EMPTY, WAIT, RECORD = 0, 1, 2, 4, 5, 6, 7
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the check by itself, with sanitizers."""
-    hook = NATIVE / "hook"
     return compile_program(
         tmp_path_factory.mktemp("check") / "restore_check_program",
         [
             PROGRAMS / "restore_check_program.cpp",
-            *(hook / name for name in ("restore_check.cpp", "restore_image.cpp", "crc32c.cpp")),
+            *(NATIVE / name for name in ("restore/check.cpp", "restore/image.cpp", "hook/crc32c.cpp")),
         ],
         *SANITIZERS,
     )
@@ -104,7 +103,7 @@ def test_other_files_are_told_apart(program: Path, tmp_path: Path) -> None:
     lines = answer(program, text, empty, other_abi, tmp_path / "missing", tmp_path)
     assert lines[0].endswith("not a restore image")
     assert lines[1].endswith("0 bytes, too short for a restore image")
-    assert lines[2].endswith("made for abi 77, this hook has 2")
+    assert lines[2].endswith(f"made for abi 77, this hook has {ABI}")
     assert lines[3].endswith("No such file or directory")
     assert "too short" in lines[4]
 

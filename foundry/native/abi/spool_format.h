@@ -16,14 +16,14 @@
  *   str   = u32 length, bytes (UTF-8, not terminated)
  *   bytes = u32 length, bytes
  *   list<T> = u32 count, then count times T
- * Handles are raw driver values. Times do not appear: the packer is a pure function of content.
+ * Handles are raw driver values. Times appear only as totals and moments whose names say so (`_ns`, `_nanoseconds`).
  */
 #ifndef FOUNDRY_SPOOL_FORMAT_H
 #define FOUNDRY_SPOOL_FORMAT_H
 
 #include <stdint.h>
 
-#define FOUNDRY_ABI 2u
+#define FOUNDRY_ABI 3u
 
 enum foundry_event_kind {
     /* u32 abi; u32 mode (FOUNDRY_MODE_*); str role; str executable (base name); list<str key, str value> rank variables
@@ -37,6 +37,10 @@ enum foundry_event_kind {
     FOUNDRY_EVENT_DEVICE = 3,
     /* u64 handle; u32 device; u32 primary (1) or created (0); u32 ordinal among the created ones of that device */
     FOUNDRY_EVENT_CONTEXT = 4,
+
+    /* library files that are mapped and were not told before, but those opened by descriptor; at the first cuInit, at
+       commit and at the end. list<str path, str build id (hex, may be empty)> */
+    FOUNDRY_EVENT_LIBRARIES = 5,
 
     /* u64 address; u64 size asked for; u64 bytes taken; u32 device; u8 arena; u8 origin (FOUNDRY_ORIGIN_*); u64 ordinal
        in arena */
@@ -96,7 +100,7 @@ enum foundry_event_kind {
 
     /* u8 begin (1) or end (0); u8 kind (FOUNDRY_PHASE_*); str name */
     FOUNDRY_EVENT_PHASE = 50,
-    /* list<str name, u64 value>: totals so far; the last one counts */
+    /* list<str name, u64 value>: totals so far, and moments (hook/moments.h); the last one counts */
     FOUNDRY_EVENT_COUNTERS = 51,
     /* something worth telling. str code (format_spec/registry.md); str text */
     FOUNDRY_EVENT_FINDING = 52,

@@ -1,10 +1,11 @@
 // Restored graphs, as a program takes them. A foundry_graph is an entry of the session's table.
 #include "../hook/counters.h"
 #include "../hook/exec_table.h"
-#include "../hook/restore_partners.h"
-#include "../hook/restore_session.h"
+#include "../hook/moments.h"
 #include "../hook/spool.h"
 #include "../hook/state.h"
+#include "../restore/partners.h"
+#include "../restore/session.h"
 #include "foundry_capi.h"
 #include "reason.h"
 
@@ -39,6 +40,7 @@ FOUNDRY_EXPORT foundry_graph *foundry_graph_find(const char *set, const char *ke
     if (!set || !key) return capi::answer_misuse("set or key is NULL"), nullptr;
     Session *session = armed() ? Session::get() : nullptr;
     if (!session) return capi::answer_unavailable(not_restoring()), nullptr;
+    foundry::moment_first(foundry::Moment::first_asked);
     auto known = session->graph_names.find({set, key});
     if (known == session->graph_names.end())
         return capi::answer_unavailable(std::string("the archive has no graph `") + key + "` of `" + set + "`"),

@@ -1,9 +1,11 @@
 #include "../hook/counters.h"
-#include "../hook/restore_image.h"
-#include "../hook/restore_respool.h"
-#include "../hook/restore_session.h"
+#include "../hook/library_files.h"
+#include "../hook/moments.h"
 #include "../hook/spool.h"
 #include "../hook/state.h"
+#include "../restore/image.h"
+#include "../restore/respool.h"
+#include "../restore/session.h"
 #include "foundry_capi.h"
 #include "reason.h"
 
@@ -33,6 +35,8 @@ FOUNDRY_EXPORT int foundry_commit(void) {
     restore::Session *session = restore::Session::current();
     if (session && session->respool) session->respool->rest();
     if (session) session->spool_timings();
+    library_files_tell();
+    moments_commit();
     spool_counters();
     const bool written = Frame(FOUNDRY_EVENT_COMMIT).u32(ordinal.fetch_add(1)).write();
     status_line("committed", "");
@@ -43,9 +47,9 @@ FOUNDRY_EXPORT int foundry_commit(void) {
 FOUNDRY_EXPORT int foundry_image_check(const char *path) {
     if (!path) return capi::answer_misuse("path is NULL");
     std::string reason;
-    auto image = restore_image_open(path, reason);
+    auto image = restore::open_image(path, reason);
     for (uint32_t blob = 0; image && blob < image->blobs().size(); blob++) {
-        if (restore_blob_check(*image, blob)) continue;
+        if (restore::check_blob(*image, blob)) continue;
         reason = std::string("`") + path + "`: blob " + std::to_string(blob) + ": checksum differs";
         image.reset();
     }

@@ -7,12 +7,12 @@
 #include <new>
 #include <vector>
 
+#include "../restore/engine.h"
 #include "arena_blocks.h"
 #include "arena_range.h"
 #include "counters.h"
 #include "mapping.h"
 #include "pool.h"
-#include "restore_engine.h"
 #include "spool.h"
 #include "state.h"
 
@@ -46,12 +46,12 @@ void tell_allocation(const Block &block) {
         .u8(block.origin)
         .u64(block.ordinal)
         .write();
-    if (mode() == FOUNDRY_MODE_RESTORE && armed()) restore_allocation(block);
+    if (mode() == FOUNDRY_MODE_RESTORE && armed()) restore::allocated(block);
 }
 
 void tell_free(const Block &block) {
     Frame(FOUNDRY_EVENT_FREE).u64(block.address).u32(block.device).u8(block.arena).write();
-    if (mode() == FOUNDRY_MODE_RESTORE && armed()) restore_free(block);
+    if (mode() == FOUNDRY_MODE_RESTORE && armed()) restore::freed(block);
 }
 
 // Takes a place and maps it.

@@ -7,6 +7,7 @@
 #include "arena_blocks.h"
 #include "captures.h"
 #include "counters.h"
+#include "moments.h"
 #include "pool.h"
 #include "process.h"
 #include "spool.h"
@@ -21,6 +22,7 @@ std::vector<CUgraph> *graphs;
 
 void begun(const StreamKey &key) {
     count(counters.stream_captures);
+    moment_first(Moment::first_capture);
     std::lock_guard<std::mutex> lock(mutex);
     if (!streams) streams = new std::vector<StreamKey>;
     streams->push_back(key);

@@ -4,14 +4,16 @@
 #include <new>
 #include <vector>
 
+#include "../restore/engine.h"
 #include "../table/call.h"
 #include "arena.h"
 #include "captures.h"
 #include "contexts.h"
 #include "counters.h"
 #include "images.h"
+#include "library_files.h"
 #include "mapping.h"
-#include "restore_engine.h"
+#include "moments.h"
 #include "spool.h"
 #include "state.h"
 
@@ -89,7 +91,7 @@ bool primary_active(CUdevice device) {
 
 // Before the driver ends a context.
 void going(CUcontext context) {
-    if (context && mode() == FOUNDRY_MODE_RESTORE && armed()) restore_context_gone(context);
+    if (context && mode() == FOUNDRY_MODE_RESTORE && armed()) restore::context_gone(context);
 }
 
 void gone(CUcontext context) {
@@ -108,9 +110,10 @@ void context_ready(CUcontext context, CUdevice device, bool primary) {
     if (!remember(context, index, primary, &ordinal)) return;
     Inside inside;
     count(counters.contexts);
-    arena_reserve(index, mode() == FOUNDRY_MODE_RESTORE ? restore_arena_base(index) : 0);
+    moment_first(Moment::first_context);
+    arena_reserve(index, mode() == FOUNDRY_MODE_RESTORE ? restore::arena_base(index) : 0);
     Frame(FOUNDRY_EVENT_CONTEXT).handle(context).u32(index).u32(primary).u32(ordinal).write();
-    if (mode() == FOUNDRY_MODE_RESTORE && armed()) restore_context_ready(context, index, primary);
+    if (mode() == FOUNDRY_MODE_RESTORE && armed()) restore::context_ready(context, index, primary);
 }
 
 void contexts_forget() {
@@ -127,13 +130,16 @@ extern "C" {
 
 CUresult cuInit(unsigned int Flags) {
     CUresult result;
+    const bool asked = mode() != FOUNDRY_MODE_OFF;
+    if (asked) moment_first(Moment::driver_begin);
     {
         Inside inside;
         result = DRIVER(cuInit, Flags);
     }
     if (result == CUDA_SUCCESS) {
-        arm();
-        if (mode() == FOUNDRY_MODE_RESTORE && armed()) restore_driver_ready();
+        if (asked) moment_first(Moment::driver_end);
+        if (arm()) library_files_tell();
+        if (mode() == FOUNDRY_MODE_RESTORE && armed()) restore::driver_ready();
     }
     return result;
 }

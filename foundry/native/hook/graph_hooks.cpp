@@ -4,6 +4,7 @@
 #include "exec_table.h"
 #include "graph_record.h"
 #include "images.h"
+#include "moments.h"
 #include "spool.h"
 #include "state.h"
 
@@ -13,6 +14,8 @@ namespace {
 void instantiated(CUresult result, const CUgraphExec *exec, CUgraph graph, uint64_t flags) {
     if (result != CUDA_SUCCESS || !armed() || !exec || !*exec) return;
     count(counters.graphs_instantiated);
+    moment_first(Moment::first_graph);
+    moment_last(Moment::last_graph);
     if (!exec_add(*exec)) {
         // Its updates would go unnoticed.
         finding_once("too-many-graphs",

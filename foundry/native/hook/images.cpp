@@ -10,11 +10,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "../restore/engine.h"
 #include "fatbin_thin.h"
 #include "image_links.h"
+#include "moments.h"
 #include "process.h"
 #include "ranges.h"
-#include "restore_engine.h"
 #include "spool.h"
 
 namespace foundry {
@@ -117,13 +118,14 @@ void forget_kernels(uint64_t image) {
 } // namespace
 
 void image_loaded(uint64_t handle, int api, const ImageLoad &load, CUcontext context, bool handed_over) {
+    moment_first(Moment::first_image);
     image_held(handle, context);
     if (!load.known()) {
         finding_once("image-unknown",
                      "an image was loaded whose size could not be told; graphs that use it cannot be restored");
         return;
     }
-    if (handed_over) restore_image_given(handle);
+    if (handed_over) restore::image_given(handle);
     Stored stored;
     if (!stored_for(load, handed_over, &stored)) return;
     write_image(handle, api, load, context, stored);

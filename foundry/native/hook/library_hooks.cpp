@@ -1,9 +1,9 @@
 // Libraries: a load may be answered with the restore engine's own copy of the same image.
+#include "../restore/engine.h"
 #include "../table/call.h"
 #include "counters.h"
 #include "images.h"
 #include "ranges.h"
-#include "restore_engine.h"
 #include "spool.h"
 #include "state.h"
 
@@ -20,13 +20,13 @@ bool shareable(const CUlibraryOption *options, unsigned count) {
 template <typename Driver>
 CUresult load_library(const ImageLoad &load, bool may_share, CUlibrary *library, Driver driver) {
     bool asks = mode() == FOUNDRY_MODE_RESTORE && load.known() && may_share;
-    bool handed_over = asks && restore_library_handover(load.key, library);
+    bool handed_over = asks && restore::library_handover(load.key, library);
     CUresult result = handed_over ? CUDA_SUCCESS : driver();
     if (asks && !handed_over) {
         if (result == CUDA_SUCCESS)
-            restore_library_loaded(load.key, *library);
+            restore::library_loaded(load.key, *library);
         else
-            restore_load_failed(load.key);
+            restore::load_failed(load.key);
     }
     if (result != CUDA_SUCCESS) return result;
     count(counters.library_loads);
@@ -70,7 +70,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_o
 
 CUresult cuLibraryUnload(CUlibrary library) {
     // Forgotten before the driver may give the handle to another thread's load.
-    bool reference = mode() == FOUNDRY_MODE_RESTORE && restore_library_unload(library);
+    bool reference = mode() == FOUNDRY_MODE_RESTORE && restore::library_unload(library);
     if (armed() && library) image_unloaded(reinterpret_cast<uint64_t>(library));
     return reference ? CUDA_SUCCESS : DRIVER(cuLibraryUnload, library);
 }

@@ -1,4 +1,5 @@
 // Device memory: served from the arenas, and by the driver where they can't.
+#include "../restore/engine.h"
 #include "../table/call.h"
 #include "arena.h"
 #include "arena_blocks.h"
@@ -6,7 +7,6 @@
 #include "memory.h"
 #include "pool.h"
 #include "ranges.h"
-#include "restore_engine.h"
 #include "spool.h"
 #include "state.h"
 
@@ -23,7 +23,7 @@ bool arena_serves(uint32_t *device) {
     if (!armed() || !current_device(device)) return false;
     // A context that came by a way of its own (a green one) may be the first on its device.
     if (!arena_base(*device, nullptr))
-        arena_reserve(*device, mode() == FOUNDRY_MODE_RESTORE ? restore_arena_base(*device) : 0);
+        arena_reserve(*device, mode() == FOUNDRY_MODE_RESTORE ? restore::arena_base(*device) : 0);
     return armed();
 }
 

@@ -1,9 +1,9 @@
 // Modules: a load may be answered with the restore engine's own copy of the same image.
+#include "../restore/engine.h"
 #include "../table/call.h"
 #include "counters.h"
 #include "images.h"
 #include "ranges.h"
-#include "restore_engine.h"
 #include "spool.h"
 #include "state.h"
 
@@ -19,13 +19,13 @@ CUcontext current_context() {
 template <typename Driver> CUresult load_module(const ImageLoad &load, CUmodule *module, Driver driver) {
     CUcontext context = current_context();
     bool asks = mode() == FOUNDRY_MODE_RESTORE && load.known() && context;
-    bool handed_over = asks && restore_module_handover(load.key, context, module);
+    bool handed_over = asks && restore::module_handover(load.key, context, module);
     CUresult result = handed_over ? CUDA_SUCCESS : driver();
     if (asks && !handed_over) {
         if (result == CUDA_SUCCESS)
-            restore_module_loaded(load.key, context, *module);
+            restore::module_loaded(load.key, context, *module);
         else
-            restore_load_failed(load.key);
+            restore::load_failed(load.key);
     }
     if (result != CUDA_SUCCESS) return result;
     count(counters.module_loads);
@@ -74,7 +74,7 @@ CUresult cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin) {
 
 CUresult cuModuleUnload(CUmodule hmod) {
     // Forgotten before the driver may give the handle to another thread's load.
-    bool reference = mode() == FOUNDRY_MODE_RESTORE && restore_module_unload(hmod);
+    bool reference = mode() == FOUNDRY_MODE_RESTORE && restore::module_unload(hmod);
     if (armed() && hmod) image_unloaded(reinterpret_cast<uint64_t>(hmod));
     return reference ? CUDA_SUCCESS : DRIVER(cuModuleUnload, hmod);
 }

@@ -3,11 +3,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "../restore/engine.h"
 #include "arena.h"
 #include "bypass.h"
 #include "captures.h"
 #include "contexts.h"
-#include "restore_engine.h"
+#include "library_files.h"
 #include "spool.h"
 
 namespace foundry {
@@ -16,7 +17,7 @@ namespace {
 bool watched;
 
 void in_child() {
-    restore_forked();
+    restore::forked();
     spool_forget();
     arena_forget();
     pool_forget();
@@ -26,13 +27,15 @@ void in_child() {
     recorder_forget();
     ranges_forget();
     bypass_forget();
+    library_files_forget();
     state_forget();
 }
 
 void at_exit() {
     if (!spool_is_open()) return;
     bypass_report();
-    restore_process_end();
+    library_files_tell();
+    restore::process_end();
     spool_close();
 }
 

@@ -17,7 +17,7 @@ struct Search {
     Provenance *found;
 };
 
-void read_build_id(const dl_phdr_info *info, const ElfW(Phdr) & segment, char *text, size_t size) {
+void read_notes(const dl_phdr_info *info, const ElfW(Phdr) & segment, char *text, size_t size) {
     auto *at = reinterpret_cast<const char *>(info->dlpi_addr + segment.p_vaddr);
     const char *end = at + segment.p_memsz;
     while (end - at >= static_cast<ptrdiff_t>(sizeof(ElfW(Nhdr)))) {
@@ -54,13 +54,17 @@ int look_at(dl_phdr_info *info, size_t, void *user) {
         ssize_t length = readlink("/proc/self/exe", found.path, sizeof found.path - 1);
         found.path[length > 0 ? length : 0] = 0;
     }
-    for (int index = 0; index < info->dlpi_phnum && !found.build_id[0]; ++index)
-        if (info->dlpi_phdr[index].p_type == PT_NOTE)
-            read_build_id(info, info->dlpi_phdr[index], found.build_id, sizeof found.build_id);
+    read_build_id(info, found.build_id, sizeof found.build_id);
     return 1;
 }
 
 } // namespace
+
+void read_build_id(const dl_phdr_info *info, char *text, size_t size) {
+    text[0] = 0;
+    for (int index = 0; index < info->dlpi_phnum && !text[0]; ++index)
+        if (info->dlpi_phdr[index].p_type == PT_NOTE) read_notes(info, info->dlpi_phdr[index], text, size);
+}
 
 Provenance provenance_of(const void *address) {
     Provenance found;

@@ -2,6 +2,8 @@
 #ifndef FOUNDRY_HOOK_PROVENANCE_H
 #define FOUNDRY_HOOK_PROVENANCE_H
 
+#include <link.h>
+#include <stddef.h>
 #include <stdint.h>
 
 namespace foundry {
@@ -11,6 +13,9 @@ struct Provenance {
     char build_id[129] = ""; // hex
     uint64_t offset = 0;     // in the file
 };
+
+// The build id of a library that the loader lists, in hex; "" if it has none. Does not call into the loader.
+void read_build_id(const dl_phdr_info *info, char *text, size_t size);
 
 Provenance provenance_of(const void *address);
 

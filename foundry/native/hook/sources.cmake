@@ -25,10 +25,12 @@ target_sources(foundry_hook PRIVATE
   hook/kernel_hooks.cpp
   hook/kernel_record.cpp
   hook/launch_hooks.cpp
+  hook/library_files.cpp
   hook/library_hooks.cpp
   hook/mapping.cpp
   hook/memory_hooks.cpp
   hook/module_hooks.cpp
+  hook/moments.cpp
   hook/notes.cpp
   hook/placement.cpp
   hook/pointer_hooks.cpp
@@ -36,20 +38,6 @@ target_sources(foundry_hook PRIVATE
   hook/process.cpp
   hook/provenance.cpp
   hook/ranges.cpp
-  hook/restore_check.cpp
-  hook/restore_engine.cpp
-  hook/restore_graphs.cpp
-  hook/restore_handover.cpp
-  hook/restore_image.cpp
-  hook/restore_images.cpp
-  hook/restore_memory.cpp
-  hook/restore_partners.cpp
-  hook/restore_report.cpp
-  hook/restore_respool.cpp
-  hook/restore_session.cpp
-  hook/restore_template.cpp
-  hook/restore_verify.cpp
-  hook/restore_worker.cpp
   hook/role.cpp
   hook/runtime.cpp
   hook/sha256.cpp

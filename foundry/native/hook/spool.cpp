@@ -17,6 +17,7 @@
 #include "../table/row.h"
 #include "counters.h"
 #include "crc32c.h"
+#include "moments.h"
 #include "role.h"
 #include "state.h"
 
@@ -312,6 +313,7 @@ void spool_counters() {
     std::pair<Frame *, uint32_t> state{&frame, 0};
     frame.u32(0);
     counters_each(add_counter, &state);
+    moments_each(add_counter, &state);
     frame.patch_u32(0, state.second);
     frame.write();
 }

@@ -74,7 +74,7 @@ bool spool_blob_end(BlobWriter *writer, uint32_t *blob);
 void finding(const char *code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void finding_once(const char *code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// COUNTERS with all totals as they stand.
+// COUNTERS with all totals as they stand, and the moments that have come.
 void spool_counters();
 
 } // namespace foundry

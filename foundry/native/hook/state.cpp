@@ -14,6 +14,7 @@
 
 #include "../table/call.h"
 #include "counters.h"
+#include "moments.h"
 #include "process.h"
 #include "role.h"
 #include "spool.h"
@@ -186,6 +187,7 @@ void state_forget() {
     disarmed.store(false);
     life.store(Life::before);
     counters_forget();
+    moments_forget();
     next_thread.store(0);
     thread_number = 0;
     role_name[0] = folder[0] = 0;

@@ -1,8 +1,6 @@
 // Stream capture: calls on a stream become nodes of a graph.
 #include "capture.h"
 
-#include "streams.h"
-
 #include <algorithm>
 #include <set>
 
@@ -112,6 +110,24 @@ CUresult capture_info(CUstream handle, CUstreamCaptureStatus *status_out, cuuint
 }
 
 } // namespace
+
+void leave_capture(Stream &stream) {
+    std::shared_ptr<Capture> capture = stream.capture;
+    if (!capture) return;
+    if (capture->origin == &stream) {
+        capture->invalidated = true;
+        for (Stream *joined : capture->streams) {
+            joined->tail.clear();
+            joined->capture.reset();
+        }
+        std::erase(stream_registry().captures, capture);
+        return;
+    }
+    capture->left.insert(capture->left.end(), stream.tail.begin(), stream.tail.end());
+    std::erase(capture->streams, &stream);
+    stream.capture.reset();
+    stream.tail.clear();
+}
 
 CUresult refuse_unsafe() {
     CUstreamCaptureMode mine = thread().capture_mode;

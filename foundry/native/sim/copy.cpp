@@ -1,7 +1,6 @@
 // The calls that copy. Synchronous ones go through the legacy stream, or the thread's own in their _ptds twins.
 #include "capture.h"
 #include "regions.h"
-#include "streams.h"
 
 namespace sim {
 namespace {

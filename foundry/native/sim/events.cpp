@@ -1,6 +1,5 @@
 // Events, eager and captured.
 #include "capture.h"
-#include "streams.h"
 
 #include <algorithm>
 

@@ -3,7 +3,6 @@
 
 #include "capture.h"
 #include "graph_memory.h"
-#include "streams.h"
 
 #include <cstdio>
 

@@ -1,6 +1,5 @@
 // The calls that fill.
 #include "capture.h"
-#include "streams.h"
 
 namespace sim {
 namespace {

@@ -45,14 +45,6 @@ CUDA_MEMSET_NODE_PARAMS memset_params(const CUDA_MEMSET_NODE_PARAMS_v2 &fill) {
     return {fill.dst, fill.pitch, fill.value, fill.elementSize, fill.width, fill.height};
 }
 
-CUresult context_or_current(CUcontext *context) {
-    if (*context) return driver().contexts.find(*context) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-    Context *current = nullptr;
-    SIM_TRY(current_context(&current));
-    *context = current->handle;
-    return CUDA_SUCCESS;
-}
-
 // The kinds that can be made and changed alike.
 CUresult plain_payload(const CUgraphNodeParams &parameters, Payload *payload) {
     switch (parameters.type) {

@@ -1,5 +1,5 @@
 // Making, destroying and rewiring graphs.
-#include "streams.h"
+#include "capture.h"
 
 #include <algorithm>
 #include <cstdio>

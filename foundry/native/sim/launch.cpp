@@ -1,10 +1,24 @@
 // Kernel launches and host functions on streams.
-#include "streams.h"
+#include "capture.h"
 
 #include <algorithm>
 
 namespace sim {
 namespace {
+
+CUlaunchConfig configuration(const unsigned (&grid)[3], const unsigned (&block)[3], unsigned shared_bytes,
+                             CUstream stream) {
+    CUlaunchConfig config = {};
+    config.gridDimX = grid[0];
+    config.gridDimY = grid[1];
+    config.gridDimZ = grid[2];
+    config.blockDimX = block[0];
+    config.blockDimY = block[1];
+    config.blockDimZ = block[2];
+    config.sharedMemBytes = shared_bytes;
+    config.hStream = stream;
+    return config;
+}
 
 CUresult launch(CUfunction handle, const CUlaunchConfig &config, void **pointers, void **extra) {
     Context *context = nullptr;
@@ -73,15 +87,8 @@ CUresult launch(CUfunction handle, const CUlaunchConfig &config, void **pointers
 CUresult sim::cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
                              unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
                              unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra) {
-    CUlaunchConfig config = {};
-    config.gridDimX = gridDimX;
-    config.gridDimY = gridDimY;
-    config.gridDimZ = gridDimZ;
-    config.blockDimX = blockDimX;
-    config.blockDimY = blockDimY;
-    config.blockDimZ = blockDimZ;
-    config.sharedMemBytes = sharedMemBytes;
-    config.hStream = hStream;
+    CUlaunchConfig config =
+        configuration({gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, sharedMemBytes, hStream);
     return launch(f, config, kernelParams, extra);
 }
 
@@ -96,15 +103,8 @@ CUresult sim::cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, uns
     CUlaunchAttribute cooperative = {};
     cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
     cooperative.value.cooperative = 1;
-    CUlaunchConfig config = {};
-    config.gridDimX = gridDimX;
-    config.gridDimY = gridDimY;
-    config.gridDimZ = gridDimZ;
-    config.blockDimX = blockDimX;
-    config.blockDimY = blockDimY;
-    config.blockDimZ = blockDimZ;
-    config.sharedMemBytes = sharedMemBytes;
-    config.hStream = hStream;
+    CUlaunchConfig config =
+        configuration({gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, sharedMemBytes, hStream);
     config.attrs = &cooperative;
     config.numAttrs = 1;
     return launch(f, config, kernelParams, nullptr);

@@ -3,25 +3,34 @@
 #include "errors.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
 #include <sys/random.h>
+#include <thread>
 
 namespace sim {
 namespace {
 
 constexpr std::size_t row_count = static_cast<std::size_t>(Row::count);
+constexpr unsigned for_ever = 3600 * 1000;
 
 struct Failure {
     long nth = 0;
     CUresult error = CUDA_ERROR_UNKNOWN;
 };
 
+struct Hang {
+    long nth = 0;
+    unsigned milliseconds = 0;
+};
+
 struct RowLevers {
     bool masked = false;
     std::vector<Failure> failures;
+    std::vector<Hang> hangs;
     std::atomic<long> calls{0};
 };
 
@@ -50,6 +59,20 @@ void warn_unknown(const char *lever, const std::string &name) {
     std::fprintf(stderr, "foundry simulator: %s names no exported function: `%s`\n", lever, name.c_str());
 }
 
+// name:nth[:more][,...]
+template <class Visit> void each_call(const char *lever, Visit visit) {
+    const char *text = variable(lever);
+    if (!text) return;
+    for (const std::string &entry : split(text, ',')) {
+        std::vector<std::string> parts = split(entry, ':');
+        if (std::optional<std::size_t> row = row_named(parts[0]))
+            visit(*row, parts.size() > 1 ? std::strtol(parts[1].c_str(), nullptr, 0) : 1,
+                  parts.size() > 2 ? &parts[2] : nullptr);
+        else
+            warn_unknown(lever, parts[0]);
+    }
+}
+
 RowLevers *read_rows() {
     auto *table = new RowLevers[row_count];
     if (const char *text = variable("FOUNDRY_SIM_MASK"))
@@ -60,19 +83,13 @@ RowLevers *read_rows() {
                     name + "_ptds" == rows[row].symbol)
                     table[row].masked = true;
         }
-    if (const char *text = variable("FOUNDRY_SIM_FAIL"))
-        for (const std::string &entry : split(text, ',')) {
-            std::vector<std::string> parts = split(entry, ':');
-            std::optional<std::size_t> row = row_named(parts[0]);
-            if (!row) {
-                warn_unknown("FOUNDRY_SIM_FAIL", parts[0]);
-                continue;
-            }
-            Failure failure;
-            failure.nth = parts.size() > 1 ? std::strtol(parts[1].c_str(), nullptr, 0) : 1;
-            if (parts.size() > 2) failure.error = error_from_text(parts[2]);
-            table[*row].failures.push_back(failure);
-        }
+    each_call("FOUNDRY_SIM_FAIL", [&](std::size_t row, long nth, const std::string *error) {
+        table[row].failures.push_back({nth, error ? error_from_text(*error) : CUDA_ERROR_UNKNOWN});
+    });
+    each_call("FOUNDRY_SIM_HANG", [&](std::size_t row, long nth, const std::string *time) {
+        unsigned long milliseconds = time ? std::strtoul(time->c_str(), nullptr, 0) : for_ever;
+        table[row].hangs.push_back({nth, static_cast<unsigned>(milliseconds)});
+    });
     return table;
 }
 
@@ -109,6 +126,7 @@ Levers *read_levers() {
     read_gpu(*levers);
     if (const char *text = variable("FOUNDRY_SIM_DEVICES")) levers->devices = std::atoi(text);
     if (const char *text = variable("FOUNDRY_SIM_MEMORY")) levers->memory = std::strtoull(text, nullptr, 0);
+    if (const char *text = variable("FOUNDRY_SIM_REPORT")) levers->report = text;
     if (const char *text = variable("CUDA_MODULE_LOADING")) levers->eager = std::strcmp(text, "EAGER") == 0;
     if (const char *text = std::getenv("CUDA_VISIBLE_DEVICES")) {
         std::vector<int> visible;
@@ -139,9 +157,15 @@ bool absent(Row row) {
 CUresult injected_failure(Row row) {
     RowLevers &mine = row_levers(row);
     long call = mine.calls.fetch_add(1, std::memory_order_relaxed) + 1;
+    for (const Hang &hang : mine.hangs)
+        if (hang.nth == call) std::this_thread::sleep_for(std::chrono::milliseconds(hang.milliseconds));
     for (const Failure &failure : mine.failures)
         if (failure.nth == call) return failure.error;
     return CUDA_SUCCESS;
+}
+
+long calls_of(Row row) {
+    return row_levers(row).calls.load(std::memory_order_relaxed);
 }
 
 std::uint64_t random_number() {

@@ -9,15 +9,37 @@
 namespace sim {
 namespace {
 
-CUresult known_context(CUcontext handle, CUcontext *context) {
-    if (handle) {
-        *context = handle;
-        return driver().contexts.find(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-    }
-    Context *current = nullptr;
-    SIM_TRY(current_context(&current));
-    *context = current->handle;
+// Kinds whose payload is what the program described, and for some the context that it does that in.
+template <class Kind, class Parameters>
+CUresult add_in_context(CUgraphNode *handle, CUgraph graph, const CUgraphNode *dependencies, std::size_t count,
+                        const Parameters *parameters, CUcontext context) {
+    if (!parameters) return CUDA_ERROR_INVALID_VALUE;
+    SIM_TRY(context_or_current(&context));
+    return add_checked(handle, graph, dependencies, nullptr, count, Kind{*parameters, context});
+}
+
+template <class Kind, class Parameters>
+CUresult get_parameters(CUgraphNode node, Parameters Kind::*member, Parameters *parameters) {
+    Kind *payload = nullptr;
+    SIM_TRY(find_payload(node, &payload));
+    if (!parameters) return CUDA_ERROR_INVALID_VALUE;
+    *parameters = payload->*member;
     return CUDA_SUCCESS;
+}
+
+template <class Kind, class Parameters>
+CUresult set_parameters(CUgraphNode node, Parameters Kind::*member, CUresult (*check)(const Parameters &),
+                        const Parameters *parameters) {
+    Kind *payload = nullptr;
+    SIM_TRY(find_payload(node, &payload));
+    if (!parameters) return CUDA_ERROR_INVALID_VALUE;
+    SIM_TRY(check(*parameters));
+    payload->*member = *parameters;
+    return CUDA_SUCCESS;
+}
+
+CUresult check_call(const CUDA_HOST_NODE_PARAMS &call) {
+    return call.fn ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 template <class Kind> CUresult event_payload(CUevent handle, Kind *payload) {
@@ -47,6 +69,14 @@ bool holds_memory_nodes(const Graph &graph) {
 }
 
 } // namespace
+
+CUresult context_or_current(CUcontext *context) {
+    if (*context) return driver().contexts.find(*context) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    Context *current = nullptr;
+    SIM_TRY(current_context(&current));
+    *context = current->handle;
+    return CUDA_SUCCESS;
+}
 
 CUresult add_checked(CUgraphNode *handle, CUgraph graph_handle, const CUgraphNode *dependencies,
                      const CUgraphEdgeData *data, std::size_t count, Payload payload) {
@@ -92,52 +122,28 @@ CUresult sim::cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, cons
 
 CUresult sim::cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                                    size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx) {
-    if (!copyParams) return CUDA_ERROR_INVALID_VALUE;
-    MemcpyPayload payload{*copyParams, nullptr};
-    SIM_TRY(known_context(ctx, &payload.context));
-    return add_checked(phGraphNode, hGraph, dependencies, nullptr, numDependencies, payload);
+    return add_in_context<MemcpyPayload>(phGraphNode, hGraph, dependencies, numDependencies, copyParams, ctx);
 }
 
 CUresult sim::cuGraphMemcpyNodeGetParams(CUgraphNode hNode, CUDA_MEMCPY3D *nodeParams) {
-    MemcpyPayload *payload = nullptr;
-    SIM_TRY(find_payload(hNode, &payload));
-    if (!nodeParams) return CUDA_ERROR_INVALID_VALUE;
-    *nodeParams = payload->copy;
-    return CUDA_SUCCESS;
+    return get_parameters(hNode, &MemcpyPayload::copy, nodeParams);
 }
 
 CUresult sim::cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams) {
-    MemcpyPayload *payload = nullptr;
-    SIM_TRY(find_payload(hNode, &payload));
-    if (!nodeParams) return CUDA_ERROR_INVALID_VALUE;
-    SIM_TRY(check_copy(*nodeParams));
-    payload->copy = *nodeParams;
-    return CUDA_SUCCESS;
+    return set_parameters(hNode, &MemcpyPayload::copy, check_copy, nodeParams);
 }
 
 CUresult sim::cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                                    size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx) {
-    if (!memsetParams) return CUDA_ERROR_INVALID_VALUE;
-    MemsetPayload payload{*memsetParams, nullptr};
-    SIM_TRY(known_context(ctx, &payload.context));
-    return add_checked(phGraphNode, hGraph, dependencies, nullptr, numDependencies, payload);
+    return add_in_context<MemsetPayload>(phGraphNode, hGraph, dependencies, numDependencies, memsetParams, ctx);
 }
 
 CUresult sim::cuGraphMemsetNodeGetParams(CUgraphNode hNode, CUDA_MEMSET_NODE_PARAMS *nodeParams) {
-    MemsetPayload *payload = nullptr;
-    SIM_TRY(find_payload(hNode, &payload));
-    if (!nodeParams) return CUDA_ERROR_INVALID_VALUE;
-    *nodeParams = payload->fill;
-    return CUDA_SUCCESS;
+    return get_parameters(hNode, &MemsetPayload::fill, nodeParams);
 }
 
 CUresult sim::cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams) {
-    MemsetPayload *payload = nullptr;
-    SIM_TRY(find_payload(hNode, &payload));
-    if (!nodeParams) return CUDA_ERROR_INVALID_VALUE;
-    SIM_TRY(check_fill(*nodeParams));
-    payload->fill = *nodeParams;
-    return CUDA_SUCCESS;
+    return set_parameters(hNode, &MemsetPayload::fill, check_fill, nodeParams);
 }
 
 CUresult sim::cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
@@ -147,19 +153,11 @@ CUresult sim::cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const
 }
 
 CUresult sim::cuGraphHostNodeGetParams(CUgraphNode hNode, CUDA_HOST_NODE_PARAMS *nodeParams) {
-    HostPayload *payload = nullptr;
-    SIM_TRY(find_payload(hNode, &payload));
-    if (!nodeParams) return CUDA_ERROR_INVALID_VALUE;
-    *nodeParams = payload->call;
-    return CUDA_SUCCESS;
+    return get_parameters(hNode, &HostPayload::call, nodeParams);
 }
 
 CUresult sim::cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nodeParams) {
-    HostPayload *payload = nullptr;
-    SIM_TRY(find_payload(hNode, &payload));
-    if (!nodeParams || !nodeParams->fn) return CUDA_ERROR_INVALID_VALUE;
-    payload->call = *nodeParams;
-    return CUDA_SUCCESS;
+    return set_parameters(hNode, &HostPayload::call, check_call, nodeParams);
 }
 
 CUresult sim::cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
@@ -234,9 +232,5 @@ CUresult sim::cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, co
 }
 
 CUresult sim::cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out) {
-    MemFreePayload *payload = nullptr;
-    SIM_TRY(find_payload(hNode, &payload));
-    if (!dptr_out) return CUDA_ERROR_INVALID_VALUE;
-    *dptr_out = payload->address;
-    return CUDA_SUCCESS;
+    return get_parameters(hNode, &MemFreePayload::address, dptr_out);
 }

@@ -27,6 +27,7 @@ struct Physical {
 };
 
 Table<CUmemGenericAllocationHandle, Physical> &physicals();
+std::map<std::uint64_t, std::uint64_t> &reservations(); // base to size
 bool valid_location(const CUmemLocation &location);
 
 } // namespace sim

@@ -5,18 +5,18 @@
 #include "capture.h"
 #include "graph_memory.h"
 #include "memory.h"
-#include "streams.h"
 
 #include <algorithm>
 #include <cstring>
 
 namespace sim {
-namespace {
 
 Table<CUmemoryPool, Pool> &pools() {
     static auto *all = new Table<CUmemoryPool, Pool>;
     return *all;
 }
+
+namespace {
 
 CUresult known_pool(CUmemoryPool handle, Pool **pool) {
     *pool = pools().find(handle);

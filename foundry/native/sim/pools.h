@@ -17,6 +17,7 @@ struct Pool {
     std::map<int, CUmemAccess_flags> access;
 };
 
+Table<CUmemoryPool, Pool> &pools();
 std::shared_ptr<Pool> make_pool(int device);
 Pool *find_pool(CUmemoryPool pool);
 

@@ -34,6 +34,8 @@ target_sources(foundry_simulator PRIVATE
   sim/physical.cpp
   sim/pools.cpp
   sim/regions.cpp
+  sim/report.cpp
+  sim/stream_calls.cpp
   sim/streams.cpp
   sim/stubs.cpp
   sim/user_objects.cpp

@@ -1,4 +1,4 @@
-// Streams, events, and captures in progress.
+// Streams and events: what they are, and how a handle names one. What a capture does to them: capture.h.
 #pragma once
 
 #include "graph.h"
@@ -9,6 +9,8 @@
 namespace sim {
 
 struct Capture;
+
+constexpr int least_priority = 0, greatest_priority = -5;
 
 struct Stream {
     CUstream handle = nullptr; // null for a context's legacy and per-thread streams
@@ -36,18 +38,6 @@ struct Event {
     std::vector<Link> tail;
 };
 
-struct Capture {
-    unsigned long long id = 0;
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-    unsigned thread = 0; // that began it
-    Stream *origin = nullptr;
-    std::vector<Stream *> streams;
-    std::vector<Link> left; // last work of streams that ended before the capture
-    std::shared_ptr<Graph> graph;
-    bool own_graph = true; // false: the program's, from cuStreamBeginCaptureToGraph
-    bool invalidated = false;
-};
-
 struct StreamRegistry {
     Table<CUstream, Stream> streams;
     Table<CUevent, Event> events;
@@ -55,13 +45,10 @@ struct StreamRegistry {
 };
 StreamRegistry &stream_registry();
 
+std::shared_ptr<Stream> make_stream(const Context &context, unsigned flags, int priority);
+
 // The stream that a handle names in this call: null, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD included.
 CUresult resolve_stream(CUstream handle, Stream **stream);
 CUresult find_event(CUevent handle, std::shared_ptr<Event> *event);
-
-// Captures the work if the stream is capturing, else checks and does it.
-CUresult submit(Stream &stream, Payload payload);
-// The same with edges of the caller's choice; gives the node that was made, or null where the work was done at once.
-CUresult submit_with(Stream &stream, Payload payload, bool programmatic, Node **node);
 
 } // namespace sim

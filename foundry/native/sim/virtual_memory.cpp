@@ -11,12 +11,12 @@
 
 namespace sim {
 
-namespace {
-
-std::map<std::uint64_t, std::uint64_t> &reservations() { // base to size
+std::map<std::uint64_t, std::uint64_t> &reservations() {
     static auto *all = new std::map<std::uint64_t, std::uint64_t>;
     return *all;
 }
+
+namespace {
 
 // The reservation that holds all of the range; reservations that touch do not join.
 bool reserved(std::uint64_t address, std::uint64_t size) {

@@ -89,7 +89,7 @@ def built(tmp_path: Path) -> ImageFile:
 
 def test_the_header_names_file_and_capture(built: ImageFile) -> None:
     header = built.header
-    assert (header["magic"], header["abi"], header["file_size"]) == (b"FDRYIMG1", 2, len(built.data))
+    assert (header["magic"], header["abi"], header["file_size"]) == (b"FDRYIMG1", layout.ABI, len(built.data))
     assert header["capture_id"].tobytes() == bytes.fromhex(IDENTITY)
     assert (header["driver_version"], header["simulated"]) == (13000, 1)
     assert built.string(header["role"]) == "python-0"

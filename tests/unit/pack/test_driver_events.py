@@ -130,3 +130,13 @@ def test_a_graph_that_is_not_restored_takes_those_along_that_share_its_events(
     name = process.graphs[1].name
     assert process.graphs[0].reason == f"graph {name}, which is not restored, uses event 0, too"
     assert [graph.reason_code for graph in process.graphs[3:]] == ["node-unsupported"]
+
+
+@pytest.mark.parametrize("held", [EVENT, OTHER])
+def test_events_that_no_graph_names_do_not_count(tmp_path: Path, held: int) -> None:
+    """The graph was never launched, so that it is judged at the end, when the program holds one of the two events."""
+    spool = with_event(tmp_path)
+    spool.event(OTHER, 2)
+    spool.graph(0x90, body([event_node(OTHER)]), ("s", "1"))
+    spool.event_gone(EVENT if held == OTHER else OTHER)
+    assert reasons(spool) == [EVENT_SHARED if held == OTHER else ""]

@@ -64,6 +64,7 @@ def test_strange_lines_are_no_failure(path: Path, line: str) -> None:
 
 def test_the_hook_says_it_in_these_words() -> None:
     native = Path(__file__).parents[3] / "foundry" / "native"
-    sources = "".join(file.read_text() for folder in ("hook", "capi") for file in (native / folder).glob("*.cpp"))
+    rooms = (native / room for room in ("hook", "restore", "capi"))
+    sources = "".join(file.read_text() for room in rooms for file in room.glob("*.cpp"))
     for words in ('status_line("armed"', 'status_line("disarmed"', 'status_line("committed"', '"range taken: '):
         assert words in sources

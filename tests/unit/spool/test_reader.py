@@ -58,8 +58,9 @@ def full_spool(session: Path) -> SpoolWriter:
     spool.launched(0x90)
     spool.event_gone(0xE0)
     spool.phase(True)
-    spool.counters(launches=1 << 60)
+    spool.counters(launches=1 << 60, at_commit_ns=7)
     spool.frame(52, text("some-code") + text("words"))
+    spool.libraries(("/usr/lib/liba.so", "ab"))
     spool.commit(3)
     spool.frame(60, text("set") + text("key") + b"\0" + text("no memory") + struct.pack("<Q", 5))
     spool.frame(61, items([text("map") + struct.pack("<Q", 12)]))
@@ -79,7 +80,8 @@ def test_each_kind_is_read(tmp_path: Path) -> None:
     assert found[11] == events.Kernel(0x77, 0x10, "scale", ((0, 8),), ((8, -1),))
     assert events.ImageRestored(0x11, 3) in found
     assert events.EventGone(0xE0) in found
-    assert events.Counters((("launches", 1 << 60),)) in found
+    assert events.Counters((("launches", 1 << 60), ("at_commit_ns", 7))) in found
+    assert events.Libraries((("/usr/lib/liba.so", "ab"),)) in found
     assert found[-3] == events.GraphRestored("set", "key", 0, "no memory", 5)
     assert spool.ended and not spool.torn and spool.findings == []
     assert spool.blob(0) == b"bytes" and spool.blob(99) is None
@@ -114,12 +116,12 @@ def test_the_columns_of_a_body(tmp_path: Path) -> None:
     found = graph.body
     assert found.types == [0, 0, 2, 1, 7, 5, 3, 4]
     assert found.kernels[:2] == [0x77, 0x78] and found.sizes[:2] == [12, 0]
-    assert found.parameters == [b"p" * 12 + bytes(4), b""]
-    assert found.launches[0] == struct.pack("<7I", 1, 2, 3, 4, 5, 6, 7)
+    assert found.parameters == b"p" * 12 + bytes(4)
+    assert found.launches == struct.pack("<7I", 1, 2, 3, 4, 5, 6, 7) + struct.pack("<7I", 1, 1, 1, 32, 1, 1, 0)
     assert attribute_set(found.attributes[1]) == ((5, b"\1"),)
     assert found.reasons[6] == "a host function"
     assert found.memsets == [(0x1000, 0, 5, 4, 16, 1)]
-    assert found.children[0].parameters == [b"q" * 16]
+    assert found.children[0].parameters == b"q" * 16
     assert found.edges.tolist() == [(0, 1, 5)]
 
 
@@ -243,6 +245,7 @@ def test_a_restore_report_adds_up(tmp_path: Path) -> None:
     (report,) = restore_reports(tmp_path)
     assert report.counters == {"launches": 1 << 60}
     assert report.timings == {"map": 12}
+    assert report.moments == {"at_commit_ns": 7}
     assert [graph.reason for graph in report.graphs] == ["no memory"]
     assert [told.code for told in report.told] == ["some-code"]
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "restore_session.h"
-#include "state.h"
+#include "../hook/state.h"
+#include "session.h"
 
 namespace foundry::restore {
 namespace {
@@ -26,7 +26,7 @@ struct Range {
 };
 
 // The engine's allocations on a device, those that overlap (one lived after the other) as one.
-std::vector<Range> restored_ranges(const RestoreImage &image, uint32_t device) {
+std::vector<Range> restored_ranges(const Image &image, uint32_t device) {
     std::vector<Range> ranges;
     for (const auto &entry : image.allocations())
         if (entry.restored && entry.device == device) ranges.push_back({entry.address, entry.address + entry.size});
@@ -91,7 +91,7 @@ Reason Session::ensure_memory(uint32_t ordinal, CUcontext context) {
             const auto &blob = image->blobs()[mapping.contents];
             const void *bytes = image->blob_bytes().data() + blob.offset;
             const CUdeviceptr target = mapping.address + mapping.contents_offset;
-            if (!restore_blob_check(*image, mapping.contents)) {
+            if (!check_blob(*image, mapping.contents)) {
                 unlink(image->path.c_str());
                 reason = "the contents of memory in the restore image are damaged";
                 break;

@@ -1,16 +1,16 @@
 // The one check of a restore image. It never trusts a length, reads nothing outside the file, and ends in bounded time
 // whatever the bytes are. What it accepts, the engine reads without looking again.
-#include "hook/crc32c.h"
-#include "hook/restore_image.h"
+#include "../hook/crc32c.h"
+#include "image.h"
 
-#include "abi/spool_format.h"
+#include "../abi/spool_format.h"
 
 #include <algorithm>
 #include <cstring>
 #include <string_view>
 #include <vector>
 
-namespace foundry {
+namespace foundry::restore {
 namespace {
 
 struct SectionRule {
@@ -408,7 +408,7 @@ class Check {
         return true;
     }
 
-    RestoreImage image_;
+    Image image_;
     std::string reason_;
     std::vector<uint32_t> depths_;
     uint64_t spent_ = 0;
@@ -416,13 +416,13 @@ class Check {
 
 } // namespace
 
-std::string restore_image_check(const uint8_t *bytes, size_t size) {
+std::string check_image(const uint8_t *bytes, size_t size) {
     return Check(bytes, size).run();
 }
 
-bool restore_blob_check(const RestoreImage &image, uint32_t index) {
+bool check_blob(const Image &image, uint32_t index) {
     const auto &blob = image.blobs()[index];
     return crc32c(0, image.blob_bytes().data() + blob.offset, blob.length) == blob.crc32c;
 }
 
-} // namespace foundry
+} // namespace foundry::restore

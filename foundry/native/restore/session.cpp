@@ -1,4 +1,4 @@
-#include "restore_session.h"
+#include "session.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -9,11 +9,11 @@
 #include <cstring>
 #include <numeric>
 
+#include "../hook/spool.h"
+#include "../hook/state.h"
 #include "../table/real_dlsym.h"
 #include "../table/row.h"
-#include "restore_respool.h"
-#include "spool.h"
-#include "state.h"
+#include "respool.h"
 
 namespace foundry::restore {
 namespace {
@@ -37,7 +37,7 @@ bool claim_opening() {
 }
 
 // What two groups must have in common for one's template to become the other's. Child graphs can't be rewritten.
-std::string shape_of(const RestoreImage &image, uint32_t index, const GroupState &state) {
+std::string shape_of(const Image &image, uint32_t index, const GroupState &state) {
     const auto &group = image.groups()[index];
     std::string shape = state.children ? "group " + std::to_string(index) : std::string();
     auto add = [&](const auto &value) { shape.append(reinterpret_cast<const char *>(&value), sizeof value); };
@@ -62,7 +62,7 @@ Session *open_session() {
     } else {
         Reason reason;
         uint64_t begin = nanoseconds_now();
-        auto image = restore_image_open((std::string(folder) + "/" + role() + ".image").c_str(), reason);
+        auto image = open_image((std::string(folder) + "/" + role() + ".image").c_str(), reason);
         if (image) {
             session = new Session(std::move(image));
             session->times.image_check = nanoseconds_now() - begin;
@@ -99,7 +99,7 @@ void Session::forget() {
     active.store(nullptr, std::memory_order_release);
 }
 
-Session::Session(std::unique_ptr<RestoreImage, void (*)(RestoreImage *)> accepted) : image(std::move(accepted)) {
+Session::Session(std::unique_ptr<Image, void (*)(Image *)> accepted) : image(std::move(accepted)) {
     index();
     const char *asked = getenv("FOUNDRY_RESPOOL");
     if (asked && !strcmp(asked, "1")) respool = new Respool(*this);

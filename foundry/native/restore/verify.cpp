@@ -3,7 +3,7 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "restore_template.h"
+#include "template.h"
 
 namespace foundry::restore {
 namespace {
@@ -60,7 +60,7 @@ Reason verify_edges(Session &session, const foundry_image_group &group, const Te
 
 Reason template_verify_kernel(Session &session, const foundry_image_node &node, const foundry_image_record &record,
                               CUgraphNode handle) {
-    const RestoreImage &image = *session.image;
+    const Image &image = *session.image;
     const auto &kernel = image.kernels()[node.kernel];
     const KernelState &state = session.kernels[node.kernel];
     CUDA_KERNEL_NODE_PARAMS built = {};
@@ -102,7 +102,7 @@ Reason template_verify_attributes(Session &session, const Template &built) {
 
 Reason template_verify(Session &session, uint32_t group_index, const Template &built) {
     Stopwatch watch(session.times.verify);
-    const RestoreImage &image = *session.image;
+    const Image &image = *session.image;
     const auto &group = image.groups()[group_index];
     size_t count = 0;
     if (CUresult result = drive(real.cuGraphGetNodes, built.graph, static_cast<CUgraphNode *>(nullptr), &count))

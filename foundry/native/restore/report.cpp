@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "counters.h"
-#include "restore_session.h"
-#include "spool.h"
+#include "../hook/counters.h"
+#include "../hook/spool.h"
+#include "session.h"
 
 namespace foundry::restore {
 

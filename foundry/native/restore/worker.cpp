@@ -6,8 +6,8 @@
 #include <chrono>
 
 #include "../abi/spool_format.h"
-#include "restore_session.h"
-#include "state.h"
+#include "../hook/state.h"
+#include "session.h"
 
 namespace foundry::restore {
 namespace {

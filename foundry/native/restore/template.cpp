@@ -1,4 +1,4 @@
-#include "restore_template.h"
+#include "template.h"
 
 #include <algorithm>
 #include <cstring>
@@ -138,7 +138,7 @@ class Builder {
     }
 
     Session &session_;
-    const RestoreImage &image_;
+    const Image &image_;
     const uint32_t index_;
     const foundry_image_group &group_;
     const uint64_t record_;
@@ -147,8 +147,7 @@ class Builder {
     std::unordered_map<uint32_t, std::vector<Attribute>> fresh_;
 };
 
-bool same_kernel_values(const RestoreImage &image, const foundry_image_record &left,
-                        const foundry_image_record &right) {
+bool same_kernel_values(const Image &image, const foundry_image_record &left, const foundry_image_record &right) {
     const uint8_t *bytes = image.parameter_bytes().data();
     return !memcmp(left.kernel.grid, right.kernel.grid, sizeof left.kernel.grid) &&
            !memcmp(left.kernel.block, right.kernel.block, sizeof left.kernel.block) &&
@@ -239,7 +238,7 @@ class Rewriter {
     }
 
     Session &session_;
-    const RestoreImage &image_;
+    const Image &image_;
     Template &held_;
     std::vector<void *> pointers_;
 };
@@ -249,7 +248,7 @@ class Rewriter {
 CUDA_KERNEL_NODE_PARAMS kernel_parameters(Session &session, const foundry_image_node &node,
                                           const foundry_image_record &record, CUcontext context,
                                           std::vector<void *> &pointers) {
-    const RestoreImage &image = *session.image;
+    const Image &image = *session.image;
     const auto &kernel = image.kernels()[node.kernel];
     const KernelState &state = session.kernels[node.kernel];
     const uint8_t *bytes = image.parameter_bytes().data() + record.kernel.parameter_offset;
@@ -301,7 +300,7 @@ Reason template_build(Session &session, uint32_t group, uint64_t record, CUconte
 }
 
 Reason template_rewrite(Session &session, uint32_t group_index, uint64_t record, Template &held) {
-    const RestoreImage &image = *session.image;
+    const Image &image = *session.image;
     const auto &group = image.groups()[group_index], &before = image.groups()[held.group];
     Rewriter rewriter(session, held);
     for (uint32_t at = 0; at < group.node_count && held.record != record; at++) {

@@ -1,7 +1,7 @@
 // A restore image in memory: read-only, checked once as a whole, then read without further checks.
 #pragma once
 
-#include "abi/image_format.h"
+#include "../abi/image_format.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -9,11 +9,11 @@
 #include <span>
 #include <string>
 
-namespace foundry {
+namespace foundry::restore {
 
-// Views into the mapped file. Only a view that restore_image_check accepted may be used: every index in it is in range
+// Views into the mapped file. Only a view that check_image accepted may be used: every index in it is in range
 // then.
-struct RestoreImage {
+struct Image {
     const uint8_t *bytes = nullptr;
     size_t size = 0;
     std::string path; // of the file that is mapped
@@ -58,13 +58,13 @@ struct RestoreImage {
 };
 
 // Empty if the image may be used, else what is wrong with it. Reads `size` bytes and no more, whatever they hold. Blobs
-// are not looked into: each is for restore_blob_check, before its first use.
-std::string restore_image_check(const uint8_t *bytes, size_t size);
+// are not looked into: each is for check_blob, before its first use.
+std::string check_image(const uint8_t *bytes, size_t size);
 
 // Whether the bytes of a blob are what the image was built with.
-bool restore_blob_check(const RestoreImage &image, uint32_t blob);
+bool check_blob(const Image &image, uint32_t blob);
 
 // Maps a file and checks it. NULL with a reason if it cannot be used. The mapping is released with the object.
-std::unique_ptr<RestoreImage, void (*)(RestoreImage *)> restore_image_open(const char *path, std::string &reason);
+std::unique_ptr<Image, void (*)(Image *)> open_image(const char *path, std::string &reason);
 
-} // namespace foundry
+} // namespace foundry::restore

@@ -1,50 +1,50 @@
 // What the hooks ask of the restore engine. Any thread; no lock of the hook's held, for each may call the driver or
 // wait for the background thread. Nothing to restore, or disarmed: all answer no at once. None throws.
-#ifndef FOUNDRY_HOOK_RESTORE_ENGINE_H
-#define FOUNDRY_HOOK_RESTORE_ENGINE_H
+#ifndef FOUNDRY_RESTORE_ENGINE_H
+#define FOUNDRY_RESTORE_ENGINE_H
 
 #include <stdint.h>
 
+#include "../hook/arena.h"
 #include "../table/real.h"
-#include "arena.h"
 
-namespace foundry {
+namespace foundry::restore {
 
 // The base that the archive wants for this device's range, 0 = none wanted. Called before the range is reserved. The
 // first call maps and checks the image and compares the devices; what does not fit disarms the hook.
-CUdeviceptr restore_arena_base(uint32_t device);
+CUdeviceptr arena_base(uint32_t device);
 // After the program's cuInit: begins what needs no context, behind the driver's own making of one.
-void restore_driver_ready();
+void driver_ready();
 // After a context was retained or created for the first time and its device's range stands. The context is current or
 // not. Takes what the archive needs of the range, so it must come before the program's first allocation. A range
 // elsewhere disarms.
-void restore_context_ready(CUcontext context, uint32_t device, bool primary);
+void context_ready(CUcontext context, uint32_t device, bool primary);
 // Before a context is destroyed or reset: what was built in it is not handed out any more.
-void restore_context_gone(CUcontext context);
+void context_gone(CUcontext context);
 
 // After each allocation and each free of the program in an arena.
-void restore_allocation(const Block &block);
-void restore_free(const Block &block);
+void allocated(const Block &block);
+void freed(const Block &block);
 
 // Before a real load; each call counts as one load of that key. True = the handle given is the engine's and goes to the
 // program.
-bool restore_library_handover(const uint8_t key[32], CUlibrary *library);
-bool restore_module_handover(const uint8_t key[32], CUcontext context, CUmodule *module);
+bool library_handover(const uint8_t key[32], CUlibrary *library);
+bool module_handover(const uint8_t key[32], CUcontext context, CUmodule *module);
 // After a real load that the same thread was told to do by a handover: its success, or its failure.
-void restore_library_loaded(const uint8_t key[32], CUlibrary library);
-void restore_module_loaded(const uint8_t key[32], CUcontext context, CUmodule module);
-void restore_load_failed(const uint8_t key[32]);
+void library_loaded(const uint8_t key[32], CUlibrary library);
+void module_loaded(const uint8_t key[32], CUcontext context, CUmodule module);
+void load_failed(const uint8_t key[32]);
 // After a load that was answered by a handover, before the spool hears of it.
-void restore_image_given(uint64_t handle);
+void image_given(uint64_t handle);
 // Before a real unload. True = only a reference was dropped: do not call the driver.
-bool restore_library_unload(CUlibrary library);
-bool restore_module_unload(CUmodule module);
+bool library_unload(CUlibrary library);
+bool module_unload(CUmodule module);
 
 // The child of a fork, before anything else of the engine: its thread does not exist there.
-void restore_forked();
+void forked();
 // At exit, before the spool is closed. Does not wait for a driver call in progress longer than a second.
-void restore_process_end();
+void process_end();
 
-} // namespace foundry
+} // namespace foundry::restore
 
 #endif

@@ -3,8 +3,8 @@
 // Work on a thing (an image, a kernel, a device's memory, a graph) is claimed: whoever finds it idle does it, everybody
 // else waits. The claims form no circle: graph -> device memory, graph -> kernel -> image. The session's mutex guards
 // states only and is never held across a driver call, nor across a call of the hook that takes a lock of its own.
-#ifndef FOUNDRY_HOOK_RESTORE_SESSION_H
-#define FOUNDRY_HOOK_RESTORE_SESSION_H
+#ifndef FOUNDRY_RESTORE_SESSION_H
+#define FOUNDRY_RESTORE_SESSION_H
 
 #include <stdint.h>
 
@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
-#include "arena.h"
-#include "restore_image.h"
+#include "../hook/arena.h"
+#include "image.h"
 
 namespace foundry::restore {
 
@@ -119,9 +119,9 @@ class Session {
     static Session *any();
     static void forget();
 
-    explicit Session(std::unique_ptr<RestoreImage, void (*)(RestoreImage *)> image);
+    explicit Session(std::unique_ptr<Image, void (*)(Image *)> image);
 
-    // restore_session.cpp
+    // session.cpp
     Reason gate();
     bool reserve(DeviceState &device); // false: the range stands elsewhere, and the hook is disarmed
     DeviceState *device(uint32_t ordinal);
@@ -129,23 +129,23 @@ class Session {
     CUcontext context_of(uint32_t device, uint32_t created_ordinal);
     CUcontext any_context(uint32_t device);
 
-    // restore_memory.cpp
+    // memory.cpp
     void claim_ranges(DeviceState &device);
     Reason ensure_memory(uint32_t device, CUcontext context);
     Reason check_references(uint32_t graph);
     void compare_log(const Block &block, bool freed);
 
-    // restore_images.cpp
+    // images.cpp
     Reason ensure_image(uint32_t index);
     Reason ensure_kernel(uint32_t index);
 
-    // restore_handover.cpp
+    // handover.cpp
     bool handover(const uint8_t key[32], uint32_t api, CUcontext context, void **handle);
     void loaded(const uint8_t key[32], uint32_t api, CUcontext context, void *handle);
     void load_failed(const uint8_t key[32]);
     bool unload(void *handle);
 
-    // restore_graphs.cpp
+    // graphs.cpp
     Reason wait(uint32_t graph);
     bool build_if_possible(uint32_t graph); // background: false = not yet
     Reason build(uint32_t graph);           // with the claim in the caller's hands
@@ -154,18 +154,18 @@ class Session {
     void give_up(uint32_t graph, const Reason &reason);
     void context_gone(CUcontext context);
 
-    // restore_worker.cpp
+    // worker.cpp
     void start_workers();
     void wake_workers();
     bool stop_workers(); // false: one is still in a driver call
     bool stopping();
     uint64_t background_so_far() const; // with the lock held
 
-    // restore_report.cpp
+    // report.cpp
     void summary();
     void spool_timings();
 
-    const std::unique_ptr<RestoreImage, void (*)(RestoreImage *)> image;
+    const std::unique_ptr<Image, void (*)(Image *)> image;
     Respool *respool = nullptr; // unless asked for
     std::mutex mutex;
     std::condition_variable changed;

@@ -1,4 +1,4 @@
-#include "hook/restore_image.h"
+#include "image.h"
 
 #include <cerrno>
 #include <cstring>
@@ -11,18 +11,18 @@
 #define MADV_POPULATE_READ 22
 #endif
 
-namespace foundry {
+namespace foundry::restore {
 namespace {
 
-void release(RestoreImage *image) {
+void release(Image *image) {
     if (image->bytes) munmap(const_cast<uint8_t *>(image->bytes), image->size);
     delete image;
 }
 
 } // namespace
 
-std::unique_ptr<RestoreImage, void (*)(RestoreImage *)> restore_image_open(const char *path, std::string &reason) {
-    std::unique_ptr<RestoreImage, void (*)(RestoreImage *)> image(new RestoreImage, release), none(nullptr, release);
+std::unique_ptr<Image, void (*)(Image *)> open_image(const char *path, std::string &reason) {
+    std::unique_ptr<Image, void (*)(Image *)> image(new Image, release), none(nullptr, release);
     auto refuse = [&](const char *what) {
         reason = std::string("cannot ") + what + " `" + path + "`: " + strerror(errno);
         return std::move(none);
@@ -52,7 +52,7 @@ std::unique_ptr<RestoreImage, void (*)(RestoreImage *)> restore_image_open(const
     image->size = size;
     image->path = path;
     madvise(bytes, size, MADV_WILLNEED);
-    reason = restore_image_check(image->bytes, size);
+    reason = check_image(image->bytes, size);
     if (!reason.empty()) {
         reason = std::string("`") + path + "`: " + reason;
         return none;
@@ -60,4 +60,4 @@ std::unique_ptr<RestoreImage, void (*)(RestoreImage *)> restore_image_open(const
     return image;
 }
 
-} // namespace foundry
+} // namespace foundry::restore

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "../abi/spool_format.h"
-#include "restore_respool.h"
-#include "restore_session.h"
+#include "respool.h"
+#include "session.h"
 
 namespace foundry::restore {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 // graph.
 constexpr std::chrono::seconds patience{60};
 
-constexpr size_t most_options = 64; // restore_image_check allows no more
+constexpr size_t most_options = 64; // check_image allows no more
 
 } // namespace
 
@@ -51,7 +51,7 @@ Reason Session::load_image(uint32_t index, ImageState &loaded) {
     Stopwatch watch(times.images);
     const auto &entry = image->images()[index];
     const auto &blob = image->blobs()[entry.blob];
-    if (!restore_blob_check(*image, entry.blob)) {
+    if (!check_blob(*image, entry.blob)) {
         unlink(image->path.c_str()); // the next start builds it anew
         return "its bytes in the restore image are damaged";
     }

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "restore_session.h"
+#include "session.h"
 
 namespace foundry::restore {
 

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "../abi/spool_format.h"
-#include "restore_respool.h"
-#include "restore_session.h"
+#include "respool.h"
+#include "session.h"
 
 namespace foundry::restore {
 namespace {

@@ -3,11 +3,11 @@
 //
 // A graph is read when it is built, from the CUgraph that its exec is made of, and told when the program gets it: then
 // everything that it points to stands. Nobody calls in here with the session's mutex held.
-#ifndef FOUNDRY_HOOK_RESTORE_RESPOOL_H
-#define FOUNDRY_HOOK_RESTORE_RESPOOL_H
+#ifndef FOUNDRY_RESTORE_RESPOOL_H
+#define FOUNDRY_RESTORE_RESPOOL_H
 
-#include "graph_record.h"
-#include "restore_session.h"
+#include "../hook/graph_record.h"
+#include "session.h"
 
 namespace foundry::restore {
 

@@ -1,13 +1,13 @@
-#include "restore_respool.h"
+#include "respool.h"
 
 #include <cstdio>
 #include <cstring>
 
-#include "counters.h"
-#include "exec_table.h"
-#include "images.h"
-#include "placement.h"
-#include "spool.h"
+#include "../hook/counters.h"
+#include "../hook/exec_table.h"
+#include "../hook/images.h"
+#include "../hook/placement.h"
+#include "../hook/spool.h"
 
 namespace foundry::restore {
 
@@ -72,7 +72,7 @@ void Respool::tell_image(uint32_t image) {
         handle = state.library ? static_cast<void *>(state.library) : state.module;
         context = state.context;
     }
-    const RestoreImage &archive = *session_.image;
+    const Image &archive = *session_.image;
     const auto &entry = archive.images()[image];
     const auto &blob = archive.blobs()[entry.blob];
     std::vector<CUjit_option> options;
@@ -122,7 +122,7 @@ void Respool::tell_allocation(uint32_t allocation) {
 }
 
 void Respool::graph_given(uint32_t graph) {
-    const RestoreImage &archive = *session_.image;
+    const Image &archive = *session_.image;
     const auto &entry = archive.graphs()[graph];
     CUgraphExec exec;
     {

@@ -1,8 +1,8 @@
 // A CUgraph of a topology group: built once, its nodes rewritten for each further member.
-#ifndef FOUNDRY_HOOK_RESTORE_TEMPLATE_H
-#define FOUNDRY_HOOK_RESTORE_TEMPLATE_H
+#ifndef FOUNDRY_RESTORE_TEMPLATE_H
+#define FOUNDRY_RESTORE_TEMPLATE_H
 
-#include "restore_session.h"
+#include "session.h"
 
 namespace foundry::restore {
 
@@ -16,7 +16,7 @@ Reason template_rewrite(Session &session, uint32_t group, uint64_t record, Templ
 
 void template_destroy(Template &held);
 
-// restore_verify.cpp: compares a built graph with what the image says, node by node and edge by edge.
+// verify.cpp: compares a built graph with what the image says, node by node and edge by edge.
 Reason template_verify(Session &session, uint32_t group, const Template &built);
 Reason template_verify_kernel(Session &session, const foundry_image_node &node, const foundry_image_record &record,
                               CUgraphNode handle);

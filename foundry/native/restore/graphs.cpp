@@ -1,11 +1,12 @@
 // Graphs: built by the background thread in their turn, or at once by the thread that asks first.
 #include <algorithm>
 
-#include "counters.h"
-#include "restore_respool.h"
-#include "restore_session.h"
-#include "restore_template.h"
-#include "spool.h"
+#include "../hook/counters.h"
+#include "../hook/moments.h"
+#include "../hook/spool.h"
+#include "respool.h"
+#include "session.h"
+#include "template.h"
 
 namespace foundry::restore {
 namespace {
@@ -87,7 +88,10 @@ Reason Session::build(uint32_t index) {
         if (!--shape.unbuilt) finished.swap(shape.pool);
         changed.notify_all();
     }
-    if (reason.empty()) count_named("graphs_built", 1);
+    if (reason.empty()) {
+        count_named("graphs_built", 1);
+        moment_last(Moment::last_built);
+    }
     for (Template &held : finished) template_destroy(held);
     return reason;
 }
@@ -173,6 +177,7 @@ void Session::tell(uint32_t index, const Reason &reason) {
         if (!good) state.given_up = reason;
         nanoseconds = state.build_nanoseconds;
     }
+    if (good) moment_first(Moment::first_handed);
     if (respool && good) respool->graph_given(index);
     count_named(good ? "graphs_restored" : "graphs_given_up", 1);
     const auto &entry = image->graphs()[index];

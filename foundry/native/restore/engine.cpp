@@ -1,30 +1,28 @@
-#include "restore_engine.h"
+#include "engine.h"
 
 #include <algorithm>
 
-#include "restore_respool.h"
-#include "restore_session.h"
-#include "state.h"
+#include "../hook/state.h"
+#include "respool.h"
+#include "session.h"
 
-namespace foundry {
+namespace foundry::restore {
 
-using restore::Session;
-
-CUdeviceptr restore_arena_base(uint32_t device) {
+CUdeviceptr arena_base(uint32_t device) {
     Session *session = Session::get();
     if (!session) return 0;
     const auto *entry = session->image->device(device);
     return entry ? entry->base : 0;
 }
 
-void restore_driver_ready() {
+void driver_ready() {
     Session *session = Session::get();
     if (session && !session->graph_order.empty()) session->start_workers();
 }
 
-void restore_context_ready(CUcontext context, uint32_t ordinal, bool primary) {
+void context_ready(CUcontext context, uint32_t ordinal, bool primary) {
     Session *session = Session::get();
-    restore::DeviceState *device = session ? session->device(ordinal) : nullptr;
+    DeviceState *device = session ? session->device(ordinal) : nullptr;
     if (!device) return;
     if (!session->reserve(*device)) return;
     {
@@ -39,64 +37,64 @@ void restore_context_ready(CUcontext context, uint32_t ordinal, bool primary) {
     session->start_workers();
 }
 
-void restore_context_gone(CUcontext context) {
+void context_gone(CUcontext context) {
     if (Session *session = Session::current()) session->context_gone(context);
 }
 
-void restore_allocation(const Block &block) {
+void allocated(const Block &block) {
     Session *session = Session::current();
     if (!session) return;
     session->compare_log(block, false);
     if (session->postponed) session->wake_workers();
 }
 
-void restore_free(const Block &block) {
+void freed(const Block &block) {
     if (Session *session = Session::current()) session->compare_log(block, true);
 }
 
-bool restore_library_handover(const uint8_t key[32], CUlibrary *library) {
+bool library_handover(const uint8_t key[32], CUlibrary *library) {
     Session *session = Session::get();
     return session && session->handover(key, FOUNDRY_API_LIBRARY, nullptr, reinterpret_cast<void **>(library));
 }
 
-bool restore_module_handover(const uint8_t key[32], CUcontext context, CUmodule *module) {
+bool module_handover(const uint8_t key[32], CUcontext context, CUmodule *module) {
     Session *session = Session::get();
     return session && session->handover(key, FOUNDRY_API_MODULE, context, reinterpret_cast<void **>(module));
 }
 
-void restore_library_loaded(const uint8_t key[32], CUlibrary library) {
+void library_loaded(const uint8_t key[32], CUlibrary library) {
     if (Session *session = Session::any()) session->loaded(key, FOUNDRY_API_LIBRARY, nullptr, library);
 }
 
-void restore_module_loaded(const uint8_t key[32], CUcontext context, CUmodule module) {
+void module_loaded(const uint8_t key[32], CUcontext context, CUmodule module) {
     if (Session *session = Session::any()) session->loaded(key, FOUNDRY_API_MODULE, context, module);
 }
 
-void restore_load_failed(const uint8_t key[32]) {
+void load_failed(const uint8_t key[32]) {
     if (Session *session = Session::any()) session->load_failed(key);
 }
 
-void restore_image_given(uint64_t handle) {
+void image_given(uint64_t handle) {
     Session *session = Session::current();
     if (session && session->respool) session->respool->image_given(reinterpret_cast<void *>(handle));
 }
 
 // Also after a disarm: handles that were given away are shared for ever.
-bool restore_library_unload(CUlibrary library) {
+bool library_unload(CUlibrary library) {
     Session *session = Session::any();
     return session && session->unload(library);
 }
 
-bool restore_module_unload(CUmodule module) {
+bool module_unload(CUmodule module) {
     Session *session = Session::any();
     return session && session->unload(module);
 }
 
-void restore_forked() {
+void forked() {
     Session::forget();
 }
 
-void restore_process_end() {
+void process_end() {
     Session *session = Session::any();
     if (!session) return;
     session->stop_workers();
@@ -107,4 +105,4 @@ void restore_process_end() {
     if (handed) session->summary();
 }
 
-} // namespace foundry
+} // namespace foundry::restore

@@ -1,4 +1,4 @@
-#include "restore_partners.h"
+#include "partners.h"
 
 #include <set>
 #include <vector>
@@ -6,7 +6,7 @@
 namespace foundry::restore {
 namespace {
 
-void collect(const RestoreImage &image, uint32_t group, uint64_t record, std::set<uint32_t> &events) {
+void collect(const Image &image, uint32_t group, uint64_t record, std::set<uint32_t> &events) {
     const auto &topology = image.groups()[group];
     for (uint32_t at = 0; at < topology.node_count; at++) {
         const auto &node = image.nodes()[topology.first_node + at];
@@ -18,7 +18,7 @@ void collect(const RestoreImage &image, uint32_t group, uint64_t record, std::se
     }
 }
 
-std::vector<uint32_t> partners_of(const RestoreImage &image, uint32_t graph) {
+std::vector<uint32_t> partners_of(const Image &image, uint32_t graph) {
     std::vector<std::set<uint32_t>> named(image.graphs().size());
     for (uint32_t at = 0; at < named.size(); at++)
         if (image.graphs()[at].restorable)
@@ -50,7 +50,7 @@ Reason given_up(Session &session, uint32_t graph) {
 } // namespace
 
 Reason wait_with_partners(Session &session, uint32_t graph) {
-    const RestoreImage &image = *session.image;
+    const Image &image = *session.image;
     if (!image.events().empty() && image.graphs()[graph].restorable) {
         for (uint32_t partner : partners_of(image, graph)) {
             Reason reason = given_up(session, partner);
