@@ -3,7 +3,7 @@
     python minireader.py ARCHIVE        prints what is in it as JSON
 
 `read(bytes)` returns the same as a dict, or raises Refused with a code of registry.md. It is for checking, not for
-speed.
+speed. Blobs of a thin archive that lie in library files are listed, and not looked for.
 """
 
 import hashlib
@@ -18,9 +18,17 @@ import zstandard
 MAGIC, END_MAGIC, MAJOR = b"\x93FDRY\r\n\x1a", b"FDRYEND\n", 1
 HEADER, ENTRY, FOOTER = struct.Struct("<8sHHIQQ"), struct.Struct("<IIIIQQQ32s"), struct.Struct("<QII32s32sHHI8s")
 SUMMARY, CAPTURE, PROCESS, ALLOCATIONS, GROUPS, BODIES, PARAMETERS, BLOBS, TIMELINE = range(1, 10)
+LIMITS = {**dict.fromkeys((SUMMARY, CAPTURE, PROCESS, TIMELINE), 1 << 26), BLOBS: 1 << 24}
+SECTION_LIMIT, WINDOW_LIMIT, CONTAINER_LIMIT = 1 << 30, 1 << 27, 1 << 30
 WHOLE = NONE = 0xFFFFFFFF
-BLOB_CUT, TEXT_LIMIT, SECTION_LIMIT, WINDOW_LIMIT = 1 << 24, 1 << 26, 1 << 30, 1 << 27
 KERNEL, MEMCPY, MEMSET, GRAPH, WAIT, RECORD = 0, 1, 2, 4, 6, 7
+LIBRARY = r"(?!\.{1,2}\Z)[^/\0]{1,255}"
+SIZES = {"u8": 1, "u16": 2, "u32": 4, "u64": 8}
+ALLOCATION = "u64 address size taken ordinal u32 device born died u16 born_thread died_thread u8 arena origin"
+NODE = "u32 type kernel attributes parameter_size context child reason"
+EDGE = "u32 start end u64 data"
+LAUNCH = "u32 grid_x grid_y grid_z block_x block_y block_z shared_bytes"
+MEMSET_ROW = "u64 destination pitch width height u32 value element_size"
 
 
 class Refused(Exception):
@@ -65,9 +73,7 @@ def read_container(data):
     need(all(not entry[3] and entry[1] in (0, 1) for entry in entries), "archive-table", "flags")
     for kind, flags, process, _, offset, stored, raw, digest in entries:
         need(offset == at and 0 < stored <= table_at - at, "archive-layout", "overlap, hole or end")
-        text = kind in (SUMMARY, CAPTURE, PROCESS, TIMELINE)
-        limit = TEXT_LIMIT if text else BLOB_CUT if kind == BLOBS else SECTION_LIMIT
-        need(raw <= limit, "archive-limit", "raw size")
+        need(raw <= LIMITS.get(kind, SECTION_LIMIT), "archive-limit", "raw size")
         need(not flags or SUMMARY <= kind <= TIMELINE, "archive-section-unknown", f"kind {kind}")
         at += stored
         if flags:
@@ -83,20 +89,17 @@ def unpack(data, entry):
     frame = data[offset : offset + stored]
     try:
         parameters = zstandard.get_frame_parameters(frame)
-    except zstandard.ZstdError:
-        raise Refused("archive-section-damaged", "no zstd frame") from None
-    need(parameters.content_size == raw, "archive-section-size", "frame and table differ")
-    need(parameters.window_size <= max(WINDOW_LIMIT, raw), "archive-limit", "window")
-    try:
+        need(parameters.content_size == raw, "archive-section-size", "frame and table differ")
+        need(parameters.window_size <= max(WINDOW_LIMIT, raw), "archive-limit", "window")
         found = zstandard.ZstdDecompressor().decompress(frame, max_output_size=raw, allow_extra_data=False)
-    except zstandard.ZstdError:
+    except (zstandard.ZstdError, MemoryError):
         raise Refused("archive-section-damaged", "zstd") from None
     need(len(found) == raw and hashlib.sha256(found).digest() == digest, "archive-section-damaged", "digest")
     return found
 
 
 def read_text(raw):
-    """Read canonical JSON: an object, keys once, integers only."""
+    """Read JSON: an object, keys once, integers only."""
 
     def pairs(items):
         content(len(dict(items)) == len(items), "repeated key")
@@ -121,33 +124,23 @@ class Columns:
 
     def column(self, size, count):
         """Read that many integers of that many bytes."""
-        content(size * count <= len(self.raw) - self.at, "a column passes the end")
-        found = [
-            int.from_bytes(self.raw[at : at + size], "little") for at in range(self.at, self.at + size * count, size)
-        ]
-        self.at += size * count
-        return found
+        start, self.at = self.at, self.at + size * count
+        content(self.at <= len(self.raw), "a column passes the end")
+        return [int.from_bytes(self.raw[at : at + size], "little") for at in range(start, self.at, size)]
 
     def table(self, layout, count):
-        """Read a table as a list of rows."""
-        columns = [(name, self.column(size, count)) for name, size in layout]
-        return [{name: values[row] for name, values in columns} for row in range(count)]
+        """Read a table as a list of rows; a layout is sizes, each before the fields that have it."""
+        columns, size = {}, 0
+        for word in layout.split():
+            if word in SIZES:
+                size = SIZES[word]
+            else:
+                columns[word] = self.column(size, count)
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def finish(self):
         """Refuse what is left."""
         content(self.at == len(self.raw), "bytes are left")
-
-
-ALLOCATION_LAYOUT = (
-    ("address", 8), ("size", 8), ("taken", 8), ("ordinal", 8), ("device", 4), ("born", 4), ("died", 4),
-    ("born_thread", 2), ("died_thread", 2), ("arena", 1), ("origin", 1),
-)  # fmt: skip
-NODE_LAYOUT = tuple((n, 4) for n in ("type", "kernel", "attributes", "parameter_size", "context", "child", "reason"))
-EDGE_LAYOUT = (("start", 4), ("end", 4), ("data", 8))
-LAUNCH_LAYOUT = tuple((n, 4) for n in ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "shared_bytes"))
-MEMSET_LAYOUT = (
-    ("destination", 8), ("pitch", 8), ("width", 8), ("height", 8), ("value", 4), ("element_size", 4),
-)  # fmt: skip
 
 
 def read_groups(raw):
@@ -155,7 +148,7 @@ def read_groups(raw):
     columns = Columns(raw)
     (count,) = columns.column(4, 1)
     node_counts, edge_counts = columns.column(4, count), columns.column(4, count)
-    nodes, edges = columns.table(NODE_LAYOUT, sum(node_counts)), columns.table(EDGE_LAYOUT, sum(edge_counts))
+    nodes, edges = columns.table(NODE, sum(node_counts)), columns.table(EDGE, sum(edge_counts))
     columns.finish()
     groups = []
     for index, (node_count, edge_count) in enumerate(zip(node_counts, edge_counts, strict=True)):
@@ -175,64 +168,85 @@ def read_bodies(raw, groups, parameters):
     columns = Columns(raw)
     counts = columns.column(4, 6)
     bodies, children, events = (columns.column(4, count) for count in counts[:3])
-    launches, memsets = columns.table(LAUNCH_LAYOUT, counts[3]), columns.table(MEMSET_LAYOUT, counts[4])
+    launches, memsets = columns.table(LAUNCH, counts[3]), columns.table(MEMSET_ROW, counts[4])
     words = [columns.column(8, counts[5]) for _ in range(25)]
     columns.finish()
     content(all(group < len(groups) for group in bodies), "a body names no group")
-    rows = {
-        KERNEL: launches,
-        MEMSET: memsets,
-        MEMCPY: [{"copy": b"".join(w[row].to_bytes(8, "little") for w in words).hex()} for row in range(counts[5])],
-        GRAPH: [{"body": child} for child in children],
-        RECORD: [{"event": event} for event in events],
-    }
+    copies = [{"copy": b"".join(w[row].to_bytes(8, "little") for w in words).hex()} for row in range(counts[5])]
+    rows = {KERNEL: iter(launches), MEMSET: iter(memsets), MEMCPY: iter(copies)}
+    rows[GRAPH], rows[RECORD] = iter([{"body": child} for child in children]), iter([{"event": e} for e in events])
     rows[WAIT] = rows[RECORD]
-    at = {id(table): 0 for table in rows.values()}
     found = [{"group": group, "nodes": [dict(node) for node in groups[group]["nodes"]]} for group in bodies]
-    owners = []
-    for body in found:
-        for node in body["nodes"]:
-            table = rows.get(node["type"]) if node["reason"] == NONE else None
-            if table is not None:
-                content(at[id(table)] < len(table), "a node has no row")
-                node.update(table[at[id(table)]])
-                at[id(table)] += 1
-                owners += [node] if node["type"] == KERNEL else []
-    content(all(at[id(table)] == len(table) for table in rows.values()), "a row has no node")
-    read_parameters(parameters, owners)
+    owners = [node for body in found for node in body["nodes"] if node["type"] in rows and node["reason"] == NONE]
+    for node in owners:
+        row = next(rows[node["type"]], None)
+        content(row is not None, "a node has no row")
+        node.update(row)
+    content(all(next(table, None) is None for table in rows.values()), "a row has no node")
+    read_parameters(parameters, [node for node in owners if node["type"] == KERNEL])
     return found
 
 
 def read_parameters(raw, nodes):
     """Give each kernel node its parameter block."""
-    classes = {}
+    classes, at = {}, 0
     for node in nodes:
         classes.setdefault((node["kernel"], node["parameter_size"]), []).append(node)
     content(sum(-(-n["parameter_size"] // 8) * 8 for n in nodes) == len(raw), "size of the parameters")
-    at = 0
     for (_, size), members in sorted(classes.items(), key=lambda item: item[0]):
-        blocks = [bytearray() for _ in members]
-        for _ in range(-(-size // 8)):
-            for block in blocks:
-                block += raw[at : at + 8]
-                at += 8
-        for node, block in zip(members, blocks, strict=True):
-            node["parameters"] = bytes(block[:size]).hex()
+        stride, end = 8 * len(members), at + -(-size // 8) * 8 * len(members)
+        for first, node in zip(range(at, at + stride, 8), members, strict=True):
+            node["parameters"] = b"".join(raw[word : word + 8] for word in range(first, end, stride))[:size].hex()
+        at = end
 
 
-def safe(file):
-    """Tell whether a file of a cache stays below its folder."""
-    parts = file["path"].split("/")
-    return re.fullmatch(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}", file["cache"]) and not any(
-        part in ("", ".", "..") or "\0" in part or "\\" in part for part in parts
-    )
+def wide(value, most=2**64 - 1):
+    """Read an integer of 64 bits as text writes it."""
+    if isinstance(value, str) and re.fullmatch("[0-9a-f]{14,16}", value):
+        return int(value, 16)
+    content(type(value) is int and 0 <= value < min(2**53, most + 1), f"{value!r} is no integer in its range")
+    return value
 
 
-def wide(value):
-    """Tell whether a value is an integer of 64 bits as text writes it."""
-    if isinstance(value, str):
-        return re.fullmatch("[0-9a-f]{14,16}", value)
-    return type(value) is int and 0 <= value < 2**53
+def text(value, pattern):
+    """Check a string."""
+    content(type(value) is str and re.fullmatch(pattern, value), f"{value!r} has not the form {pattern}")
+    return value
+
+
+def stored_size(blob):
+    """Check an entry of the list of blobs and return how many of its bytes stand in the archive."""
+    text(blob["sha256"], "[0-9a-f]{64}")
+    if "library" not in blob:
+        return wide(blob["size"])
+    place, size = blob["library"], wide(blob["size"], CONTAINER_LIMIT)
+    text(place["name"], LIBRARY), text(place["build_id"], "([0-9a-f]{2}){1,64}")
+    length, architecture = wide(place["size"], CONTAINER_LIMIT), wide(place["architecture"], 9999)
+    content(size and length and (architecture or size == length), "size of a blob outside")
+    content(wide(place["offset"]) + length <= 2**53, "offset of a blob outside")
+    return 0
+
+
+def check_files(files, blobs):
+    """Check the files of caches: none may leave its folder."""
+    for file in files:
+        text(file["cache"], r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,128}")
+        text(file["path"], r"(?!\.{1,2}(/|\Z))[^/\\\0]+(/(?!\.{1,2}(/|\Z))[^/\\\0]+)*")
+        content(wide(file["mode"], 0o777) >= 0 and wide(file["blob"], NONE) < blobs, "a file's mode or blob")
+    content(len({(file["cache"], file["path"]) for file in files}) == len(files), "a file is there twice")
+
+
+def read_process(raw):
+    """Return a process from its five sections."""
+    process, table, groups = read_text(raw[0]), Columns(raw[1]), read_groups(raw[2])
+    process["allocations"] = table.table(ALLOCATION, table.column(4, 1)[0])
+    table.finish()
+    process["groups"], process["bodies"] = groups, read_bodies(raw[3], groups, raw[4])
+    text(process["role"], r"(?!\.+$)[A-Za-z0-9._-]{1,128}")
+    forms = {"name": LIBRARY, "build_id": "([0-9a-f]{2}){0,64}", "package": "(?s).*", "version": "(?s).*"}
+    libraries = [tuple(text(library[key], forms[key]) for key in forms) for library in process["libraries"]]
+    content(libraries == sorted(set(libraries)), "libraries out of order")
+    return process
 
 
 def read(data):
@@ -247,30 +261,24 @@ def read(data):
 
     capture = read_text(only(CAPTURE))
     try:
-        processes = []
-        for number in range(capture["processes"]):
-            raw = [only(kind, number) for kind in (PROCESS, ALLOCATIONS, GROUPS, BODIES, PARAMETERS)]
-            process, table, groups = read_text(raw[0]), Columns(raw[1]), read_groups(raw[2])
-            process["allocations"] = table.table(ALLOCATION_LAYOUT, table.column(4, 1)[0])
-            table.finish()
-            process["groups"], process["bodies"] = groups, read_bodies(raw[3], groups, raw[4])
-            content(re.fullmatch(r"(?!\.+$)[A-Za-z0-9._-]{1,128}", process["role"]), "role")
-            processes.append(process)
+        numbers = range(wide(capture["processes"], 4096))
+        processes = [read_process([only(kind, number) for kind in range(PROCESS, BLOBS)]) for number in numbers]
         raw = only(TIMELINE, optional=True)
         times = [{"spent": {}} for _ in processes] if raw is None else read_text(raw)["processes"]
         for process, its in zip(processes, times, strict=True):
-            content(all(wide(value) for value in its["spent"].values()), "a time")
-            process["spent"] = its["spent"]
+            process["spent"] = {name: value for name, value in its["spent"].items() if wide(value) is not None}
         content(all(e[2] < len(processes) for e in entries if PROCESS <= e[0] <= PARAMETERS), "process of a section")
         parts = [(entry[2], unpack(data, entry)) for entry in entries if entry[0] == BLOBS]
         content(all(owner == WHOLE for owner, _ in parts), "blobs of a process")
-        content(all(len(part) == BLOB_CUT for _, part in parts[:-1]), "blobs are not cut as they must be")
-        joined = b"".join(part for _, part in parts)
-        content(sum(blob["size"] for blob in capture["blobs"]) == len(joined), "size of the blobs")
+        content(all(len(part) == LIMITS[BLOBS] for _, part in parts[:-1]) and all(part for _, part in parts), "cuts")
+        joined, at = b"".join(part for _, part in parts), 0
         for blob in capture["blobs"]:
-            content(hashlib.sha256(joined[: blob["size"]]).hexdigest() == blob["sha256"], "digest of a blob")
-            joined = joined[blob["size"] :]
-        content(all(safe(file) and file["blob"] < len(capture["blobs"]) for file in capture["files"]), "a file name")
+            start, at = at, at + stored_size(blob)
+            same = hashlib.sha256(joined[start:at]).hexdigest() == blob["sha256"]
+            content(same or "library" in blob, "digest of a blob")
+        content(at == len(joined), "size of the blobs")
+        check_files(capture["files"], len(capture["blobs"]))
+        content(all(type(value) is str for value in capture["packages"].values()), "packages")
     except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
         raise Refused("archive-content", f"a field is missing or odd: {error!r}") from None
     return {

@@ -11,9 +11,22 @@ from typing import TYPE_CHECKING
 from foundry.archive.summaries import DeviceSummary, ProcessSummary, SectionSummary, Summary
 
 if TYPE_CHECKING:
+    from foundry.archive.opened import Opened
+    from foundry.archive.reader import Find
     from foundry.model import Capture
 
-__all__ = ["DeviceSummary", "ProcessSummary", "SectionSummary", "Summary", "read", "summary", "write"]
+__all__ = [
+    "DeviceSummary",
+    "Find",
+    "Opened",
+    "ProcessSummary",
+    "SectionSummary",
+    "Summary",
+    "open_archive",
+    "read",
+    "summary",
+    "write",
+]
 
 
 def write(capture: Capture, path: Path, *, force: bool = False) -> str:
@@ -26,15 +39,21 @@ def write(capture: Capture, path: Path, *, force: bool = False) -> str:
     return write_archive(capture, path, force=force)
 
 
-def read(path: Path) -> Capture:
-    """Read an archive. Whatever is wrong with the file is an ArchiveError with a finding code."""
+def open_archive(path: Path) -> Opened:
+    """Open an archive to read it part by part. What is wrong with the file is an ArchiveError with a finding code."""
+    from foundry.archive.opened import Opened
+
+    return Opened(path)
+
+
+def read(path: Path, find: Find | None = None) -> Capture:
+    """Read a whole archive. `find` gives the bytes of a thin one's blobs that lie in library files."""
     from foundry.archive.reader import read_archive
 
-    return read_archive(path)
+    return read_archive(path, find)
 
 
 def summary(path: Path) -> Summary:
     """Read only the header, the table of contents and the summary section."""
-    from foundry.archive.brief import read_summary
-
-    return read_summary(path)
+    with open_archive(path) as opened:
+        return opened.summary()

@@ -2,53 +2,38 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from foundry.archive import layout
-from foundry.archive.container import Container
-from foundry.archive.layout import Kind, kind_name
-from foundry.archive.summaries import DeviceSummary, ProcessSummary, SectionSummary, Summary
-from foundry.archive.text import ContentError, Fields, decode, widened
-from foundry.findings import ARCHIVE_CONTENT, Severity
+from foundry.archive.summaries import ArenaSummary, CodeSummary, DeviceSummary, ProcessSummary, SectionSummary, Summary
+from foundry.archive.text import Fields, decode, encode, widened
+from foundry.findings import Severity
 
 if TYPE_CHECKING:
-    from foundry.model import Capture, Process
+    from foundry.archive.heads import Head
+    from foundry.archive.opened import Opened
+    from foundry.model import Process
 
 _WORD = 0xFFFFFFFF
 _MIG = 2
 
 
-def read_summary(path: Path) -> Summary:
-    """Read the header, the table of contents and the summary section."""
-    with Container(path) as container:
-        section = container.only(Kind.SUMMARY)
-        if section is None:
-            from foundry.archive.reader import read_archive
-            from foundry.archive.text import encode
-
-            fields = decode(encode(encode_summary(read_archive(path))))
-        else:
-            try:
-                fields = decode(container.raw(section))
-            except ContentError as error:
-                raise container.error(ARCHIVE_CONTENT, f"its summary: {error}") from None
-        try:
-            return _summary(container, fields)
-        except ContentError as error:
-            raise container.error(ARCHIVE_CONTENT, f"its summary: {error}") from None
-
-
-def _summary(container: Container, fields: Fields) -> Summary:
+def summary_of(opened: Opened) -> Summary:
+    """Read the summary section; one that is not there is made from the others."""
+    fields = opened.summary_fields()
+    if fields is None:
+        fields = decode(encode(encode_summary(opened.head, opened.processes())))
     return Summary(
-        capture_id=container.capture_id.hex(),
-        major=container.major,
-        minor=container.minor,
-        file_size=container.size,
-        raw_size=sum(section.raw for section in container.sections),
+        capture_id=opened.capture_id,
+        major=opened.major,
+        minor=opened.minor,
+        file_size=opened.size,
+        raw_size=sum(section.raw for section in opened.sections),
         sections=tuple(
             SectionSummary(
-                kind=kind_name(section.kind),
+                kind=section.name,
                 process=None if section.process == layout.WHOLE else section.process,
                 offset=section.offset,
                 stored=section.stored,
@@ -56,12 +41,15 @@ def _summary(container: Container, fields: Fields) -> Summary:
                 critical=section.critical,
                 digest=section.digest.hex(),
             )
-            for section in container.sections
+            for section in opened.sections
         ),
         context=fields.texts("context"),
+        packages=fields.texts("packages"),
         processes=fields.objects("processes", _read_process),
         files=fields.integer("files"),
         findings=fields.integers("findings"),
+        codes=fields.objects("codes", _read_code),
+        outside=fields.integer("outside"),
     )
 
 
@@ -81,6 +69,7 @@ def _read_process(item: Fields) -> ProcessSummary:
         kernels=item.integer("kernels"),
         images=item.integer("images"),
         allocations=item.integer("allocations"),
+        arenas=item.objects("arenas", _read_arena),
         sets=item.integers("sets"),
     )
 
@@ -97,17 +86,36 @@ def _read_device(item: Fields) -> DeviceSummary:
     )
 
 
-def encode_summary(capture: Capture) -> dict[str, Any]:
-    """Make the JSON object of a capture's summary section."""
-    counts: dict[str, int] = {}
-    for item in capture.findings:
-        name = Severity(item.severity).name.lower()
-        counts[name] = counts.get(name, 0) + 1
+def _read_arena(item: Fields) -> ArenaSummary:
+    return ArenaSummary(
+        device=item.integer("device", _WORD),
+        arena=item.integer("arena", _WORD),
+        allocations=item.integer("allocations"),
+        bytes=item.wide("bytes"),
+        live=item.integer("live"),
+        live_bytes=item.wide("live_bytes"),
+    )
+
+
+def _read_code(item: Fields) -> CodeSummary:
+    return CodeSummary(item.text("code"), item.text("severity"), item.integer("count"))
+
+
+def encode_summary(head: Head, processes: Iterable[Process]) -> dict[str, Any]:
+    """Make the JSON object of a summary section."""
+    counts = Counter(Severity(item.severity).name.lower() for item in head.findings)
+    codes = Counter((Severity(item.severity), item.code) for item in head.findings)
     return {
-        "context": capture.context,
-        "files": len(capture.files),
-        "findings": counts,
-        "processes": [_process(process) for process in capture.processes],
+        "context": head.context,
+        "packages": head.packages,
+        "files": len(head.files),
+        "findings": dict(counts),
+        "codes": [
+            {"code": code, "severity": severity.name.lower(), "count": codes[severity, code]}
+            for severity, code in sorted(codes, key=lambda key: (-key[0], -codes[key], key[1]))
+        ],
+        "outside": sum(entry.library is not None for entry in head.blobs),
+        "processes": [_process(process) for process in processes],
     }
 
 
@@ -142,5 +150,28 @@ def _process(process: Process) -> dict[str, Any]:
         "kernels": len(process.kernels),
         "images": len(process.images),
         "allocations": len(process.allocations),
+        "arenas": _arenas(process),
         "sets": sets,
     }
+
+
+def _arenas(process: Process) -> list[dict[str, Any]]:
+    counted: dict[tuple[int, int], list[int]] = {}
+    table = process.allocations
+    columns = (table[name].tolist() for name in ("device", "arena", "size", "died"))
+    for device, arena, size, died in zip(*columns, strict=True):
+        sums = counted.setdefault((device, arena), [0, 0, 0, 0])
+        live = died == _WORD
+        for index, value in enumerate((1, size, live, size * live)):
+            sums[index] += value
+    return [
+        {
+            "device": device,
+            "arena": arena,
+            "allocations": made,
+            "bytes": widened(size),
+            "live": live,
+            "live_bytes": widened(live_size),
+        }
+        for (device, arena), (made, size, live, live_size) in sorted(counted.items())
+    ]

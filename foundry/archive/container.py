@@ -6,7 +6,6 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +15,7 @@ import zstandard
 from foundry import findings
 from foundry.archive import layout
 from foundry.archive.layout import ENTRY, FOOTER, HEADER, kind_name
+from foundry.archive.parallel import in_order
 from foundry.errors import ArchiveError, ArchiveNotFoundError, ArchiveVersionError
 
 _SHORT = 1 << 16
@@ -37,6 +37,11 @@ class Section:
     def critical(self) -> bool:
         """Whether a reader that does not know the kind must refuse the archive."""
         return bool(self.flags & layout.CRITICAL)
+
+    @property
+    def name(self) -> str:
+        """The name of its kind in the registry, or `#<number>`."""
+        return kind_name(self.kind)
 
     def packed(self) -> bytes:
         """Lay the entry out as it stands in the file."""
@@ -69,6 +74,9 @@ class Container:
         except BaseException:
             os.close(self._file)
             raise
+        self._places: dict[tuple[int, int], list[Section]] = {}
+        for section in self.sections:
+            self._places.setdefault((section.kind, section.process), []).append(section)
 
     def __enter__(self) -> Container:
         return self
@@ -76,6 +84,10 @@ class Container:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
         os.close(self._file)
 
     def error(self, code: str, text: str) -> ArchiveError:
@@ -167,7 +179,7 @@ class Container:
 
     def only(self, kind: int, process: int = layout.WHOLE) -> Section | None:
         """Find the one section of a kind, if there is one."""
-        found = [section for section in self.sections if section.kind == kind and section.process == process]
+        found = self._places.get((kind, process), [])
         if len(found) > 1:
             raise self.error(findings.ARCHIVE_TABLE, f"it has more than one section {kind_name(kind)}")
         return found[0] if found else None
@@ -180,9 +192,20 @@ class Container:
         return found
 
     def raw(self, section: Section) -> bytes:
-        """Unpack a section and check its digest. Never makes more than the declared bytes."""
+        """Unpack a section and check its digest."""
+        data = self.unpacked(section)
+        self.require_digest(section, hashlib.sha256(data).digest())
+        return data
+
+    def require_digest(self, section: Section, found: bytes) -> None:
+        """Check the digest of a section's content."""
+        if found != section.digest:
+            raise self.error(findings.ARCHIVE_SECTION_DAMAGED, f"{_named(section)} does not match its digest")
+
+    def unpacked(self, section: Section) -> bytes:
+        """Unpack a section whose digest the caller checks. Never makes more than the declared bytes."""
         stored = self._at(section.offset, section.stored)
-        name = f"section {kind_name(section.kind)} at byte {section.offset}"
+        name = _named(section)
         try:
             parameters = zstandard.get_frame_parameters(stored)
         except zstandard.ZstdError:
@@ -197,17 +220,20 @@ class Container:
             data = zstandard.ZstdDecompressor().decompress(stored, max_output_size=section.raw, allow_extra_data=False)
         except (zstandard.ZstdError, MemoryError) as error:
             raise self.error(findings.ARCHIVE_SECTION_DAMAGED, f"{name} cannot be unpacked: {error}") from None
-        if len(data) != section.raw or hashlib.sha256(data).digest() != section.digest:
-            raise self.error(findings.ARCHIVE_SECTION_DAMAGED, f"{name} does not match its digest")
+        if len(data) != section.raw:
+            raise self.error(findings.ARCHIVE_SECTION_DAMAGED, f"{name} unpacks to {len(data)} bytes")
         return data
 
     def raw_of(self, sections: Iterable[Section]) -> list[bytes]:
         """Unpack several sections, on several cores where that pays."""
         wanted = list(sections)
-        if sum(section.raw for section in wanted) < _SHORT or len(wanted) < 2:
+        if sum(section.raw for section in wanted) < _SHORT:
             return [self.raw(section) for section in wanted]
-        with ThreadPoolExecutor(min(16, len(wanted), os.cpu_count() or 1)) as pool:
-            return list(pool.map(self.raw, wanted))
+        return list(in_order(self.raw, wanted))
+
+
+def _named(section: Section) -> str:
+    return f"section {section.name} at byte {section.offset}"
 
 
 def _open(path: Path) -> int:

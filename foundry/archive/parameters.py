@@ -30,10 +30,13 @@ def encode_parameters(parameters: Bytes, kernels: npt.NDArray[np.uint32], sizes:
     """Lay out a PARAMETERS section. `kernels` and `sizes` are those of each kernel node."""
     firsts = starts(padded_sizes(sizes)) // 8
     words = parameters.view("<u8")
-    parts = []
+    laid_out = np.empty(int((-(-sizes.astype(np.int64) // 8)).sum()), "<u8")
+    at = 0
     for rows, width in _classes(kernels, sizes):
-        parts.append(words[firsts[rows] + np.arange(width)[:, None]].tobytes())
-    return b"".join(parts)
+        count = width * len(rows)
+        laid_out[at : at + count] = words[firsts[rows] + np.arange(width)[:, None]].reshape(-1)
+        at += count
+    return laid_out.tobytes()
 
 
 def decode_parameters(data: bytes, kernels: npt.NDArray[np.uint32], sizes: npt.NDArray[np.uint32]) -> Bytes:

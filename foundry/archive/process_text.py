@@ -16,7 +16,7 @@ from foundry.archive.text import (
     wide,
     widened,
 )
-from foundry.model import Contents, Context, Device, Graph, Image, Kernel, Phase, Process, Range
+from foundry.model import Contents, Context, Device, Graph, Image, Kernel, Library, Phase, Process, Range
 
 _WORD = 0xFFFFFFFF
 
@@ -76,6 +76,10 @@ def encode_process(process: Process) -> dict[str, Any]:
             {"kind": phase.kind, "name": phase.name, "begin": phase.begin, "end": phase.end} for phase in process.phases
         ],
         "counters": {name: widened(value) for name, value in process.counters.items()},
+        "libraries": [
+            {"name": item.name, "build_id": item.build_id, "package": item.package, "version": item.version}
+            for item in process.libraries
+        ],
     }
 
 
@@ -114,6 +118,10 @@ def decode_process(fields: Fields, tables: dict[str, Any]) -> Process:
             ),
         ),
         counters=fields.integers("counters"),
+        libraries=fields.objects(
+            "libraries",
+            lambda item: Library(item.text("name"), item.text("build_id"), item.text("package"), item.text("version")),
+        ),
         **tables,
     )
 

@@ -35,6 +35,27 @@ class DeviceSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class ArenaSummary:
+    """An arena of a device: how many allocations were made in it and how many bytes they had, all and at the end."""
+
+    device: int
+    arena: int
+    allocations: int
+    bytes: int
+    live: int
+    live_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CodeSummary:
+    """How often the findings of one code and severity were told."""
+
+    code: str
+    severity: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessSummary:
     """A process in numbers. `sets` counts the graphs of each labelled set."""
 
@@ -52,12 +73,16 @@ class ProcessSummary:
     kernels: int
     images: int
     allocations: int
+    arenas: tuple[ArenaSummary, ...]
     sets: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """An archive in brief. Sizes are bytes; `findings` counts by severity name."""
+    """An archive in brief. Sizes are bytes; `findings` counts by severity name, `codes` by code too.
+
+    `outside` counts the blobs that lie in library files instead.
+    """
 
     capture_id: str
     major: int
@@ -66,9 +91,17 @@ class Summary:
     raw_size: int
     sections: tuple[SectionSummary, ...]
     context: dict[str, str]
+    packages: dict[str, str]
     processes: tuple[ProcessSummary, ...]
     files: int
     findings: dict[str, int]
+    codes: tuple[CodeSummary, ...]
+    outside: int
+
+    @property
+    def thin(self) -> bool:
+        """Whether it needs library files of the machine."""
+        return self.outside > 0
 
     @property
     def graphs(self) -> int:

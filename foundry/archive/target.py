@@ -1,8 +1,13 @@
-"""Puts a file in place as a whole: temp name beside the target, fsync, rename, fsync of the folder."""
+"""Puts a file in place as a whole: temp name beside the target, fsync, rename, fsync of the folder.
+
+A writer holds a lock on its unfinished file for as long as it works. So a later one knows what a killed one left, and
+removes it.
+"""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -11,7 +16,12 @@ from pathlib import Path
 
 from foundry.errors import ArchiveExistsError, DiskFullError, FoundryError
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FULL = {
+    errno.ENOSPC: ("the file system is full", "make room, or write to another file system"),
+    errno.EDQUOT: ("the disk quota is used up", "make room, or write to another file system"),
+    errno.EFBIG: ("a file may not be that large here", "raise `ulimit -f`, or write to another file system"),
+}
+_PREFIX, _SUFFIX = ".foundry-", ".partial"
 
 
 def put(path: Path, parts: Iterable[bytes], *, force: bool) -> None:
@@ -21,10 +31,10 @@ def put(path: Path, parts: Iterable[bytes], *, force: bool) -> None:
     """
     target = _checked_target(path, force)
     try:
-        handle, name = tempfile.mkstemp(prefix=".foundry-", suffix=".partial", dir=target.parent)
+        _remove_abandoned(target.parent)
+        handle, temporary = _unfinished(target.parent)
     except OSError as error:
-        raise _failure(path, error, 0, iter(())) from None
-    temporary = Path(name)
+        raise _failure(path, error, 0, iter(parts)) from None
     written = 0
     source = iter(parts)
     part = b""
@@ -38,7 +48,7 @@ def put(path: Path, parts: Iterable[bytes], *, force: bool) -> None:
             _name(temporary, target, force)
         finally:
             os.close(handle)
-            with suppress(FileNotFoundError):
+            with suppress(OSError):
                 temporary.unlink()
     except OSError as error:
         raise _failure(path, error, written + len(part), source) from None
@@ -60,6 +70,29 @@ def _checked_target(path: Path, force: bool) -> Path:
             f"`{target}` exists already", hint="pass `--force` to replace it, or name another file"
         )
     return target
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove unfinished files that nobody holds. What cannot be locked or removed stays."""
+    for path in folder.glob(f"{_PREFIX}*{_SUFFIX}"):
+        with suppress(OSError):
+            handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+            finally:
+                os.close(handle)
+
+
+def _unfinished(folder: Path) -> tuple[int, Path]:
+    """Make an unfinished file and hold it. Another one that was made before it was locked may be taken for abandoned."""
+    while True:
+        handle, name = tempfile.mkstemp(prefix=_PREFIX, suffix=_SUFFIX, dir=folder)
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.fstat(handle).st_nlink:
+            return handle, Path(name)
+        os.close(handle)
 
 
 def _write(handle: int, data: bytes) -> None:
@@ -95,9 +128,7 @@ def _sync_folder(folder: Path) -> None:
 def _failure(path: Path, error: OSError, reached: int, rest: Iterator[bytes]) -> FoundryError:
     """Make the error; where the disk is full, count what the file would have needed."""
     if error.errno in _FULL:
+        why, hint = _FULL[error.errno]
         needed = reached + sum(len(part) for part in rest)
-        return DiskFullError(
-            f"cannot write `{path}`: the file system is full; {needed} bytes are needed",
-            hint="make room, or write to another file system",
-        )
+        return DiskFullError(f"cannot write `{path}`: {why}; {needed} bytes are needed", hint=hint)
     return FoundryError(f"cannot write `{path}`: {error.strerror}")

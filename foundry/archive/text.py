@@ -10,7 +10,6 @@ Value = TypeVar("Value")
 Other = TypeVar("Other")
 
 LARGEST_INTEGER = (1 << 53) - 1
-DEEPEST = 32
 
 
 class ContentError(ValueError):
@@ -62,6 +61,14 @@ class Fields:
             raise ContentError(f"`{self._where}{key}` is missing")
         return self._value[key]
 
+    def has(self, key: str) -> bool:
+        """Tell whether a field is there."""
+        return key in self._value
+
+    def object(self, key: str) -> Fields:
+        """Read an object."""
+        return Fields(self._get(key), self._where + key + ".")
+
     def integer(self, key: str, largest: int = LARGEST_INTEGER) -> int:
         """Read an integer from 0 to the largest."""
         return integer(self._get(key), self._where + key, largest)
@@ -95,12 +102,12 @@ class Fields:
 
     def texts(self, key: str) -> dict[str, str]:
         """Read an object of strings."""
-        inner = Fields(self._get(key), self._where + key + ".")
+        inner = self.object(key)
         return {name: inner.text(name) for name in inner._value}
 
     def integers(self, key: str) -> dict[str, int]:
         """Read an object of integers, each written as hexadecimal digits if it is large."""
-        inner = Fields(self._get(key), self._where + key + ".")
+        inner = self.object(key)
         return {name: wide(inner._value[name], name) for name in inner._value}
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import zstandard
 
@@ -15,7 +13,9 @@ from foundry.archive import layout
 from foundry.archive.brief import encode_summary
 from foundry.archive.columns import encode_allocations, encode_bodies, encode_groups
 from foundry.archive.container import Section, capture_id
+from foundry.archive.heads import encode_head, head_of
 from foundry.archive.layout import FOOTER, HEADER, Kind
+from foundry.archive.parallel import in_order
 from foundry.archive.parameters import encode_parameters
 from foundry.archive.process_text import encode_process
 from foundry.archive.target import put
@@ -29,7 +29,6 @@ _TEXT_LEVEL = 12
 _TABLE_LEVELS = (3, 9)
 _BLOB_LEVEL = 12
 _BLOB_JOB = 1 << 21
-_SMALL = 1 << 20
 
 
 def write_archive(capture: Capture, path: Path, *, force: bool) -> str:
@@ -52,10 +51,9 @@ class ArchiveStream:
         header = HEADER.pack(layout.MAGIC, layout.MAJOR, layout.MINOR, 0, 0, 0)
         yield header
         at = len(header)
-        for kind, process, raw, stored in self._compressed():
+        for (kind, process, size), digest, stored in in_order(_packed, self._raw_sections()):
             flags = 0 if kind in layout.SKIPPABLE else layout.CRITICAL
-            digest = hashlib.sha256(raw).digest()
-            self.sections.append(Section(kind, flags, process, at, len(stored), len(raw), digest))
+            self.sections.append(Section(kind, flags, process, at, len(stored), size, digest))
             yield stored
             at += len(stored)
         table = b"".join(section.packed() for section in self.sections)
@@ -66,17 +64,18 @@ class ArchiveStream:
             at, len(self.sections), 0, checked, self.identity, layout.MAJOR, layout.MINOR, 0, layout.END_MAGIC
         )
 
-    def _compressed(self) -> Iterator[tuple[Kind, int, bytes, bytes]]:
-        small = list(_small_sections(self._capture))
-        for (kind, process, raw), stored in zip(small, _compress_all(small), strict=True):
-            yield kind, process, raw, stored
-        for raw in blob_cuts(self._capture.blobs):
-            yield Kind.BLOBS, layout.WHOLE, raw, _compress_blobs(raw)
+    def _raw_sections(self) -> Iterator[tuple[Kind, int, bytes]]:
+        yield from _small_sections(self._capture)
+        outside = self._capture.outside
+        stored_blobs = (blob for index, blob in enumerate(self._capture.blobs) if index not in outside)
+        for raw in blob_cuts(stored_blobs):
+            yield Kind.BLOBS, layout.WHOLE, raw
 
 
 def _small_sections(capture: Capture) -> Iterator[tuple[Kind, int, bytes]]:
-    yield Kind.SUMMARY, layout.WHOLE, encode(encode_summary(capture))
-    yield Kind.CAPTURE, layout.WHOLE, encode(_capture_text(capture))
+    head = head_of(capture)
+    yield Kind.SUMMARY, layout.WHOLE, encode(encode_summary(head, capture.processes))
+    yield Kind.CAPTURE, layout.WHOLE, encode(encode_head(head))
     for index, process in enumerate(capture.processes):
         for kind, raw in _process_sections(process):
             yield kind, index, raw
@@ -102,22 +101,7 @@ def _process_sections(process: Process) -> Iterator[tuple[Kind, bytes]]:
     yield Kind.PARAMETERS, encode_parameters(process.parameters, kernel_ids(process), parameter_sizes(process))
 
 
-def _capture_text(capture: Capture) -> dict[str, Any]:
-    return {
-        "processes": len(capture.processes),
-        "context": capture.context,
-        "blobs": [{"size": len(blob), "sha256": hashlib.sha256(blob).hexdigest()} for blob in capture.blobs],
-        "files": [
-            {"cache": file.cache, "path": file.path, "mode": file.mode, "blob": file.blob} for file in capture.files
-        ],
-        "findings": [
-            {"code": item.code, "severity": int(item.severity), "text": item.text, "where": item.where}
-            for item in capture.findings
-        ],
-    }
-
-
-def blob_cuts(blobs: tuple[bytes, ...]) -> Iterator[bytes]:
+def blob_cuts(blobs: Iterable[bytes]) -> Iterator[bytes]:
     """Cut all blobs, one after the other, into the raw bytes of BLOBS sections."""
     gathered: list[bytes] = []
     room = layout.BLOB_CUT
@@ -133,14 +117,11 @@ def blob_cuts(blobs: tuple[bytes, ...]) -> Iterator[bytes]:
         yield b"".join(gathered)
 
 
-def _compress_all(sections: list[tuple[Kind, int, bytes]]) -> list[bytes]:
-    def compress(section: tuple[Kind, int, bytes]) -> bytes:
-        return _compress(section[0], section[2])
-
-    if sum(len(raw) for _, _, raw in sections) < _SMALL:
-        return [compress(section) for section in sections]
-    with ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as pool:
-        return list(pool.map(compress, sections))
+def _packed(section: tuple[Kind, int, bytes]) -> tuple[tuple[Kind, int, int], bytes, bytes]:
+    """Give what the table says of a section, its digest, and its frame."""
+    kind, process, raw = section
+    stored = _compress_blobs(raw) if kind == Kind.BLOBS else _compress(kind, raw)
+    return (kind, process, len(raw)), hashlib.sha256(raw).digest(), stored
 
 
 def _compress(kind: Kind, raw: bytes) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from foundry.findings import Finding, Severity
-from foundry.model.capture import Capture, File, Process
+from foundry.model.capture import Capture, File, Library, LibraryPlace, Process
 from foundry.model.constants import (
     HOST_RANGES,
     NONE,
@@ -37,6 +37,8 @@ __all__ = [
     "Group",
     "Image",
     "Kernel",
+    "Library",
+    "LibraryPlace",
     "NodeType",
     "Origin",
     "Phase",

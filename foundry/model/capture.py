@@ -53,6 +53,36 @@ class Process(ByContent):
     phases: tuple[Phase, ...]
     counters: dict[str, int]
     spent: dict[str, int]
+    libraries: tuple[Library, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Library:
+    """A library file that the process had loaded, by its base name.
+
+    `build_id` is hexadecimal text; `package` and `version` are the Python distribution that the file belongs to. Each
+    of the three may be empty. A process lists each once, in ascending order.
+    """
+
+    name: str
+    build_id: str
+    package: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryPlace:
+    """Where the bytes of a blob lie in a library file, which is known by its base name and build id.
+
+    They are the `size` bytes at `offset`, or with an `architecture` (90 for compute capability 9.0) the cubin for that
+    GPU out of the fatbin that these bytes are.
+    """
+
+    name: str
+    build_id: str
+    offset: int
+    size: int
+    architecture: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +97,19 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """All that an archive holds. `context` is what the session knows: argv, versions, allow-listed environment."""
+    """All that an archive holds. `context` is what the session knows: argv, versions, allow-listed environment.
+
+    `packages` are the versions of Python distributions, by name. `outside` are the blobs, by index, whose bytes an
+    archive leaves out because they lie in a library file; a capture in memory has the bytes of all.
+    """
 
     processes: tuple[Process, ...]
     blobs: tuple[bytes, ...]
     context: dict[str, str] = field(default_factory=dict)
     files: tuple[File, ...] = ()
     findings: tuple[Finding, ...] = ()
+    packages: dict[str, str] = field(default_factory=dict)
+    outside: dict[int, LibraryPlace] = field(default_factory=dict)
 
     def process(self, role: str) -> Process | None:
         """Find the process of that role."""

@@ -6,12 +6,12 @@ An archive is read from outside, so nothing behind the reader may meet an index 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from foundry.model.capture import Capture, File, Process
+from foundry.model.capture import Capture, File, Library, LibraryPlace, Process
 from foundry.model.constants import NONE, NodeType
 from foundry.model.graphs import Group
 from foundry.model.memory import placed
@@ -22,6 +22,10 @@ from foundry.model.views import parameter_sizes, rows
 MOST_NODES = 1 << 24
 MOST_BODIES = 1 << 20
 LARGEST_BLOCK = 1 << 16
+LARGEST_CONTAINER = 1 << 30
+LARGEST_OFFSET = 1 << 53
+LARGEST_ARCHITECTURE = 9999
+_BUILD_ID = re.compile(r"(?:[0-9a-f]{2}){1,64}")
 _ROLE = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _EVENTS = (NodeType.EVENT_RECORD, NodeType.WAIT_EVENT)
 
@@ -78,14 +82,40 @@ def check_capture(capture: Capture) -> None:
     _require(len(set(roles)) == len(roles), "two processes have the same role")
     sizes = [len(blob) for blob in capture.blobs]
     for process in capture.processes:
-        try:
-            _check_process(process, sizes)
-        except UnsoundError as error:
-            raise UnsoundError(f"process `{process.role}`: {error}") from None
-    _check_files(capture.files, len(sizes))
+        check_process(process, sizes)
+    check_files(capture.files, len(sizes))
+    check_outside(capture.outside, sizes)
 
 
-def _check_files(files: Sequence[File], blobs: int) -> None:
+def check_outside(places: Mapping[int, LibraryPlace], blob_sizes: Sequence[int]) -> None:
+    """Check what is said of blobs that lie in library files."""
+    for index, place in places.items():
+        _index(index, len(blob_sizes), "a library place")
+        where = f"blob {index}, its library"
+        _require(_file_name(place.name), f"{where}: the name {place.name!r} is not a file name")
+        _require(_BUILD_ID.fullmatch(place.build_id) is not None, f"{where}: the build id is not one")
+        _require(0 < place.size <= LARGEST_CONTAINER, f"{where}: {place.size} bytes are past the limit")
+        _require(place.offset + place.size <= LARGEST_OFFSET, f"{where}: byte {place.offset} is past the limit")
+        _require(0 <= place.architecture <= LARGEST_ARCHITECTURE, f"{where}: {place.architecture} is no architecture")
+        _require(0 < blob_sizes[index] <= LARGEST_CONTAINER, f"{where}: the blob's size is past the limit")
+        whole = place.architecture > 0 or place.size == blob_sizes[index]
+        _require(whole, f"{where}: {place.size} bytes there are {blob_sizes[index]} here")
+
+
+def _check_libraries(libraries: Sequence[Library]) -> None:
+    for library in libraries:
+        _require(_file_name(library.name), f"the library name {library.name!r} is not a file name")
+        known = not library.build_id or _BUILD_ID.fullmatch(library.build_id) is not None
+        _require(known, f"the build id of the library `{library.name}` is not one")
+    _require(list(libraries) == sorted(set(libraries)), "libraries are not in order")
+
+
+def _file_name(name: str) -> bool:
+    return 0 < len(name) <= 255 and name not in (".", "..") and not set(name) & {"/", "\0"}
+
+
+def check_files(files: Sequence[File], blobs: int) -> None:
+    """Check the cache files: no name may lead out of its folder."""
     places = set()
     for file in files:
         parts = file.path.split("/")
@@ -98,7 +128,15 @@ def _check_files(files: Sequence[File], blobs: int) -> None:
     _require(len(places) == len(files), "a file is there twice")
 
 
-def _check_process(process: Process, blob_sizes: list[int]) -> None:
+def check_process(process: Process, blob_sizes: Sequence[int]) -> None:
+    """Check one process; raises UnsoundError."""
+    try:
+        _check_process(process, blob_sizes)
+    except UnsoundError as error:
+        raise UnsoundError(f"process `{process.role}`: {error}") from None
+
+
+def _check_process(process: Process, blob_sizes: Sequence[int]) -> None:
     _require(_ROLE.fullmatch(process.role) is not None and set(process.role) != {"."}, "its role is not a name")
     blobs, allocations = len(blob_sizes), len(process.allocations)
     contexts = len(process.contexts)
@@ -139,9 +177,10 @@ def _check_process(process: Process, blob_sizes: list[int]) -> None:
         labels.add((graph.set, graph.key))
     _require(len(labels) == len(process.graphs), "two graphs have the same name")
     _check_restorable(process, blob_sizes)
+    _check_libraries(process.libraries)
 
 
-def _check_restorable(process: Process, blob_sizes: list[int]) -> None:
+def _check_restorable(process: Process, blob_sizes: Sequence[int]) -> None:
     judge = Restorable(process, blob_sizes)
     unknown_events = process.event_nodes == NONE
     counts = [int((rows(group, _EVENTS[0]) | rows(group, _EVENTS[1])).sum()) for group in process.groups]

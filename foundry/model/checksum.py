@@ -1,7 +1,7 @@
 """CRC-32C (Castagnoli), which the spool and the restore image carry, at the speed of numpy.
 
-A checksum without start and end masks is linear. So long data is cut into as many rows as there are, all rows advance
-together four bytes at a time, and their checksums are then joined pairwise.
+A checksum without start and end masks is linear. So long data is cut into short rows, all rows advance together four
+bytes at a time, and their checksums are then joined pairwise.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ import numpy.typing as npt
 Buffer: TypeAlias = "bytes | bytearray | memoryview | npt.NDArray[np.uint8]"
 
 _POLYNOMIAL = 0x82F63B78
-_ROWS = 1 << 15
-_SMALL = 2048
+_ROW_EXPONENT = 6
+_ROW = 1 << _ROW_EXPONENT
+"""Bytes of a row."""
+_SMALL = 1024
 _PIECE = 1 << 22
 _THREADS = 8
 
@@ -62,6 +64,13 @@ def _power(exponent: int) -> tuple[int, ...]:
     return tuple(_apply(half, np.array(half, np.uint32)).tolist())
 
 
+@lru_cache(maxsize=64)
+def _power_tables(exponent: int) -> tuple[npt.NDArray[np.uint32], ...]:
+    """Make the tables, one for each byte of a checksum, that carry it over 2 ** exponent zero bytes."""
+    every = np.arange(256, dtype=np.uint32)
+    return tuple(_apply(_power(exponent), every << np.uint32(8 * place)) for place in range(4))
+
+
 @lru_cache(maxsize=256)
 def _shift(length: int) -> tuple[int, ...]:
     """Build the matrix that carries a checksum over that many zero bytes."""
@@ -98,29 +107,40 @@ def _crc32c(array: npt.NDArray[np.uint8]) -> int:
         for byte in array.tobytes():
             state = (state >> 8) ^ _BYTE_TABLE[(state ^ byte) & 0xFF]
         return state ^ 0xFFFFFFFF
-    rows = _ROWS
-    while rows * 64 > size:
-        rows //= 2
-    steps = -(-size // (4 * rows))
     # Leading zeros leave a checksum that starts at zero as it is, and the usual start mask equals flipping four bytes.
-    filled = np.empty(rows * steps * 4, np.uint8)
+    filled = np.empty(-(-size // _ROW) * _ROW, np.uint8)
     lead = len(filled) - size
     filled[:lead] = 0
     filled[lead:] = array
     filled[lead : lead + 4] ^= 0xFF
+    return int(_joined(_row_sums(filled))) ^ 0xFFFFFFFF
+
+
+def _row_sums(filled: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint32]:
     far, near = _pair_tables()
-    columns = np.ascontiguousarray(filled.view("<u4").reshape(rows, steps).T)
-    state_of_rows = np.zeros(rows, np.uint32)
-    first = np.empty(rows, np.uint32)
-    second = np.empty(rows, np.uint32)
-    halves = state_of_rows.view("<u2")
+    columns = np.ascontiguousarray(filled.view("<u4").reshape(-1, _ROW // 4).T)
+    state = np.zeros(columns.shape[1], np.uint32)
+    first, second = np.empty_like(state), np.empty_like(state)
+    halves = state.view("<u2")
     for column in columns:
-        np.bitwise_xor(state_of_rows, column, out=state_of_rows)
+        np.bitwise_xor(state, column, out=state)
         np.take(far, halves[::2], out=first, mode="wrap")
         np.take(near, halves[1::2], out=second, mode="wrap")
-        np.bitwise_xor(first, second, out=state_of_rows)
-    length = steps * 4
-    while len(state_of_rows) > 1:
-        state_of_rows = _apply(_shift(length), state_of_rows[0::2]) ^ state_of_rows[1::2]
-        length *= 2
-    return int(state_of_rows[0]) ^ 0xFFFFFFFF
+        np.bitwise_xor(first, second, out=state)
+    return state
+
+
+def _joined(sums: npt.NDArray[np.uint32]) -> np.uint32:
+    """Join the checksums of rows; one of nothing in front makes their number even."""
+    exponent = _ROW_EXPONENT
+    while len(sums) > 1:
+        if len(sums) % 2:
+            sums = np.concatenate([np.zeros(1, np.uint32), sums])
+        tables = _power_tables(exponent)
+        places = np.ascontiguousarray(sums[0::2]).view(np.uint8)
+        carried = tables[0][places[0::4]]
+        for place in range(1, 4):
+            carried ^= tables[place][places[place::4]]
+        sums = carried ^ sums[1::2]
+        exponent += 1
+    return np.uint32(sums[0])

@@ -11,6 +11,10 @@ TIME_SUFFIXES = ("_ns", "_nanoseconds")
 """Totals whose names end so are times."""
 
 
+MOMENT_PREFIX = "at_"
+"""Times whose names begin so are moments: nanoseconds since the process began."""
+
+
 class Arena(IntEnum):
     """The parts of a device's reserved range."""
 

@@ -65,7 +65,7 @@ def find_pointers(process: Process, ranges: Sequence[Range]) -> Table:
         _located(process, NodeType.MEMCPY, _copy_words(process)),
     ]
     table = np.concatenate(found)
-    table = table[np.lexsort((table["offset"], table["node"], table["body"]))]
+    table = table[_node_order(table)]
     bounds = np.searchsorted(table["graph"], np.arange(len(process.graphs) + 1))
     for index, graph in enumerate(process.graphs):
         part = table[bounds[index] : bounds[index + 1]]
@@ -73,6 +73,17 @@ def find_pointers(process: Process, ranges: Sequence[Range]) -> Table:
             _resolve(part, process, ranges, graph.step)
     known: Table = table[(table["kind"] != Target.UNKNOWN) | (table["type"] != NodeType.KERNEL)]
     return known
+
+
+def _node_order(table: Table) -> npt.NDArray[np.int64]:
+    """Give the order of (body, node, offset). The parts are sorted already, which a stable sort of one key profits from.
+
+    Bodies, nodes and offsets stay below 2^20, 2^24 and 2^17.
+    """
+    key = table["body"].astype(np.uint64) << np.uint64(41)
+    key |= table["node"].astype(np.uint64) << np.uint64(17)
+    key |= table["offset"]
+    return np.argsort(key, kind="stable")
 
 
 def _located(process: Process, kind: NodeType, places: _Places) -> Table:

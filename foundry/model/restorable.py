@@ -61,7 +61,7 @@ class Restorable:
             [*(kernel.image != NONE and usable[kernel.image] and bool(kernel.name) for kernel in kernels), False]
         )
         self._sound = np.array([*(kernel.sound_layout for kernel in kernels), False])
-        self._bytes = np.array([*(kernel.parameter_bytes for kernel in kernels), 0], np.uint32)
+        self._bytes = np.array([*(kernel.parameter_bytes for kernel in kernels), 0], np.int64)
         self._device = np.array([*(kernel.device for kernel in kernels), NONE], np.uint32)
         self._ordinals = {device.ordinal for device in process.devices if device.arena_size}
         self._bodies = process.bodies.tolist()

@@ -89,7 +89,7 @@ class GraphView:
                     index,
                     kind,
                     "",
-                    kernel=process.kernels[int(node["kernel"])],
+                    kernel=process.kernels[int(node["kernel"])] if node["kernel"] != NONE else None,
                     grid=_triple(launch["grid"]),
                     block=_triple(launch["block"]),
                     shared_bytes=int(launch["shared_bytes"]),

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from foundry import archive
 from foundry.archive import layout
+from foundry.archive.heads import encode_head, head_of
 from foundry.archive.process_text import encode_process
 from foundry.archive.timeline import encode_timeline
-from foundry.archive.writer import _capture_text
+from foundry.binary.fatbin import unpack
+from foundry.compat.library_files import build_id
 from foundry.errors import ArchiveError, ArchiveVersionError
-from foundry.model import Capture, NodeType, Process
+from foundry.model import Capture, LibraryPlace, Process
 from foundry.model.views import GraphView
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,6 +47,11 @@ def their_code(data: bytes) -> str:
     except minireader.Refused as error:
         return str(error.code)
     return "accepted"
+
+
+def from_library(place: LibraryPlace) -> bytes:
+    data = (make_vectors.FOLDER / "valid" / "thin.library").read_bytes()[place.offset : place.offset + place.size]
+    return unpack(data, place.architecture) if place.architecture else data
 
 
 def rows(table: Any) -> list[dict[str, int]]:
@@ -85,7 +92,7 @@ def as_json(capture: Capture, path: Path) -> dict[str, Any]:
             }
             for section in brief.sections
         ],
-        "capture": _capture_text(capture),
+        "capture": encode_head(head_of(capture)),
         "processes": [
             encode_process(process)
             | {
@@ -109,7 +116,7 @@ def test_our_reader_says_the_same(path: Path) -> None:
     kept = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     for extra in [key for key in kept["capture"] if "future" in key]:
         del kept["capture"][extra]
-    assert json.loads(json.dumps(as_json(archive.read(path), path))) == kept
+    assert json.loads(json.dumps(as_json(archive.read(path, from_library), path))) == kept
 
 
 @pytest.mark.parametrize("path", INVALID, ids=lambda path: path.stem)
@@ -124,65 +131,49 @@ def test_the_script_makes_what_is_kept() -> None:
     assert {path.stem for path in INVALID} == set(CODES)
 
 
-def test_a_cut_at_any_boundary_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "x.fdry"
-    for name, data, code in make_vectors.cuts((make_vectors.FOLDER / "valid" / "rich.fdry").read_bytes()):
-        path.write_bytes(data)
-        assert (name, our_code(path), their_code(data)) == (name, code, code)
+def test_the_cuts_are_kept_at_every_boundary_and_a_byte_to_each_side() -> None:
+    whole = (make_vectors.FOLDER / "valid" / "small.fdry").read_bytes()
+    with archive.open_archive(make_vectors.FOLDER / "valid" / "small.fdry") as opened:
+        ends = {section.offset + section.stored for section in opened.sections}
+    kept = {path.stem: path.read_bytes() for path in INVALID if re.fullmatch(r"cut-\d+", path.stem)}
+    assert {end + side for end in ends for side in (-1, 0, 1)} <= {len(data) for data in kept.values()}
+    assert all(whole.startswith(data) and len(data) < len(whole) for data in kept.values())
 
 
-def test_no_changed_byte_of_header_table_or_footer_passes(tmp_path: Path) -> None:
+def test_both_readers_refuse_every_changed_byte_of_header_table_and_footer(tmp_path: Path) -> None:
+    kept = json.loads((make_vectors.FOLDER / "invalid" / "flips.json").read_text(encoding="utf-8"))
+    whole = (make_vectors.FOLDER / kept["base"].removeprefix("v1/")).read_bytes()
     path = tmp_path / "x.fdry"
-    for name, data in make_vectors.flips((make_vectors.FOLDER / "valid" / "rich.fdry").read_bytes()):
-        path.write_bytes(data)
-        ours, theirs = our_code(path), their_code(data)
-        assert ours == theirs != "accepted", name
+    done = set()
+    for first, last, mask, code in kept["flips"]:
+        for at in range(first, last + 1):
+            data = make_vectors.flipped(whole, at, mask)
+            path.write_bytes(data)
+            assert (at, mask, our_code(path), their_code(data)) == (at, mask, code, code)
+            done.add((at, mask))
+    assert done == set(make_vectors.flips(whole))
+
+
+def test_a_thin_archive_is_read_but_for_its_blobs_outside() -> None:
+    path = make_vectors.FOLDER / "valid" / "thin.fdry"
+    library = path.with_suffix(".library")
+    with archive.open_archive(path) as opened:
+        opened.check_sections()
+        assert opened.summary().outside == 3
+        assert [process.role for process in opened.processes()] == list(opened.roles)
+        for index, entry in enumerate(opened.head.blobs):
+            if entry.library is None:
+                assert hashlib.sha256(opened.blob(index)).digest() == entry.sha256
+                continue
+            with pytest.raises(ArchiveError) as caught:
+                opened.blob(index)
+            assert caught.value.code == "blob-outside"
+            assert entry.library.build_id == build_id(library)
+            assert hashlib.sha256(from_library(entry.library)).digest() == entry.sha256
+    assert our_code(path) == "blob-outside"
 
 
 def test_a_newer_major_is_told_with_both_versions() -> None:
     with pytest.raises(ArchiveVersionError, match=r"format 2\.0, this Foundry reads up to 1\.0") as caught:
         archive.read(make_vectors.FOLDER / "invalid" / "newer-major.fdry")
     assert caught.value.exit_code == 4
-
-
-def test_the_registry_lists_every_number_and_code() -> None:
-    text = (ROOT / "format_spec" / "registry.md").read_text(encoding="utf-8")
-    from foundry import findings
-
-    codes = {
-        value for name, value in vars(findings).items() if name.isupper() and isinstance(value, str) and "-" in value
-    }
-    assert {code for code in codes if f"`{code}`" not in text} == set()
-    for kind in layout.Kind:
-        assert f"| {int(kind)} | `{kind.name.lower()}` |" in text
-    for node in NodeType:
-        assert f"| {int(node)} | `{node.name.lower()}` |" in text
-
-
-def test_the_registry_lists_every_code_of_a_command() -> None:
-    text = (ROOT / "format_spec" / "registry.md").read_text(encoding="utf-8")
-    sources = [
-        path.read_text(encoding="utf-8")
-        for folder in ("compat", "session", "store", "launch")
-        for path in (ROOT / "foundry" / folder).rglob("*.py")
-    ]
-    codes = {code for source in sources for code in re.findall(r'"(mismatch-[a-z-]+)"|code="([a-z-]+)"', source)}
-    found = {one or other for one, other in codes}
-    assert found >= {"mismatch-gpu-model", "image-not-written"}
-    assert {code for code in found if f"| `{code}` |" not in text} == set()
-
-
-def test_the_registry_lists_every_code_of_the_hook() -> None:
-    text = (ROOT / "format_spec" / "registry.md").read_text(encoding="utf-8")
-    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "foundry" / "native").rglob("*.cpp")]
-    codes = {code for source in sources for code in re.findall(r'\bfinding(?:_once)?\("([a-z-]+)"', source)}
-    assert codes and {code for code in codes if f"`{code}`" not in text} == set()
-
-
-def test_the_spec_gives_the_numbers_of_the_code() -> None:
-    text = (ROOT / "format_spec" / "archive.md").read_text(encoding="utf-8")
-    assert layout.MAGIC.hex(" ").upper() in text and layout.END_MAGIC.hex(" ").upper() in text
-    sizes = (layout.HEADER.size, layout.ENTRY.size, layout.FOOTER.size)
-    assert sizes == (32, 72, 96)
-    assert all(f"{size} bytes" in text for size in sizes)
-    assert np.dtype("<u4").itemsize == 4

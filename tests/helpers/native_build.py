@@ -150,3 +150,11 @@ def run_tool(*command: str | Path, **environment: str) -> str:
     )
     assert done.returncode == 0, f"{command[0]}: {done.stdout[-4000:]}{done.stderr[-8000:]}"
     return done.stdout
+
+
+def embed_kernels(output: Path, image: Path, build_id: str) -> Path:
+    """Make a shared library that holds an image under the name `kernels`, with a build id of hexadecimal digits."""
+    source = output.with_suffix(".c")
+    lines = (".section .rodata", ".balign 16", ".globl kernels", "kernels:", f'.incbin \\"{image}\\"', ".text")
+    source.write_text(f'__asm__("{"".join(line + chr(92) + "n" for line in lines)}");\n')
+    return compile_program(output, [source], "-shared", "-fPIC", f"-Wl,--build-id=0x{build_id}")

@@ -21,11 +21,12 @@ from helpers.spool_writer import (
     refused_node,
 )
 
-from foundry.model import Capture, File
+from foundry.model import Capture, File, Library, LibraryPlace
 from foundry.pack import pack
 
 BASE = 0x400000000000
 ARENA = 1 << 38
+PACKAGES = ("torch", "triton", "nvidia-cublas", "vllm")
 WORDS = ("", "decode", "größe", "日本", "a b", "x" * 40)
 
 
@@ -126,4 +127,29 @@ def varied_capture(rng: random.Random, processes: int = 2) -> Capture:
     count = rng.randrange(3)
     blobs = (*capture.blobs, *(rng.randbytes(rng.randrange(50)) for _ in range(count)))
     files = tuple(File("triton", f"ab/cd-{index}.cubin", 0o600, len(capture.blobs) + index) for index in range(count))
-    return replace(capture, blobs=blobs, files=files)
+    processes = tuple(replace(process, libraries=random_libraries(rng)) for process in capture.processes)
+    packages = {name: rng.choice(("", "2.11.0", "1.0+größe")) for name in rng.sample(PACKAGES, rng.randrange(3))}
+    return replace(capture, processes=processes, blobs=blobs, files=files, packages=packages)
+
+
+def random_libraries(rng: random.Random) -> tuple[Library, ...]:
+    """Make a few library files, as a process lists them."""
+    found = set()
+    for _ in range(rng.randrange(4)):
+        build_id = rng.choice(("", rng.randbytes(rng.choice((1, 20, 64))).hex()))
+        package = rng.choice((("", ""), (rng.choice(PACKAGES), "13.0.1")))
+        found.add(Library(rng.choice(("libcublasLt.so.13", "größe.so", ".so", "a\nb")), build_id, *package))
+    return tuple(sorted(found))
+
+
+def thinned(capture: Capture, rng: random.Random) -> Capture:
+    """Let some of its blobs lie in library files."""
+    outside = {}
+    for index, blob in enumerate(capture.blobs):
+        if blob and rng.random() < 0.5:
+            architecture = rng.choice((0, 90, 103))
+            size = rng.randrange(1, 1 << 30) if architecture else len(blob)
+            offset = rng.choice((0, rng.randrange(1 << 30), (1 << 53) - size))
+            build_id = rng.randbytes(rng.choice((1, 20))).hex()
+            outside[index] = LibraryPlace("libkernels.so", build_id, offset, size, architecture)
+    return replace(capture, outside=outside)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from helpers.archive_builder import build, pieces_of
-from helpers.varied import varied_capture
+from helpers.varied import thinned, varied_capture
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -17,7 +17,7 @@ from foundry import archive
 from foundry.archive import layout
 from foundry.archive.writer import ArchiveStream, blob_cuts
 from foundry.findings import Finding, Severity
-from foundry.model import Capture, File
+from foundry.model import Capture, File, LibraryPlace
 
 
 def stored(capture: Capture, folder: Path) -> tuple[str, Capture]:
@@ -31,6 +31,28 @@ def stored(capture: Capture, folder: Path) -> tuple[str, Capture]:
 def test_every_capture_comes_back(rng: random.Random, tmp_path_factory: pytest.TempPathFactory) -> None:
     capture = varied_capture(rng)
     assert stored(capture, tmp_path_factory.getbasetemp())[1] == capture
+
+
+@given(rng=st.randoms(use_true_random=False))
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+def test_every_thin_capture_comes_back(rng: random.Random, tmp_path_factory: pytest.TempPathFactory) -> None:
+    capture = thinned(varied_capture(rng), rng)
+    path = tmp_path_factory.getbasetemp() / "thin.fdry"
+    archive.write(capture, path, force=True)
+    # Places of two blobs may be equal here, so each is asked for in its turn.
+    blobs = iter([(place, capture.blobs[index]) for index, place in capture.outside.items()])
+
+    def find(place: LibraryPlace) -> bytes:
+        expected, data = next(blobs)
+        assert place == expected
+        return data
+
+    assert archive.read(path, find) == capture
+    brief = archive.summary(path)
+    assert (brief.thin, brief.outside) == (bool(capture.outside), len(capture.outside))
+    assert brief.packages == capture.packages
+    stored_bytes = sum(section.raw for section in brief.sections if section.kind == "blobs")
+    assert stored_bytes == sum(len(blob) for index, blob in enumerate(capture.blobs) if index not in capture.outside)
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

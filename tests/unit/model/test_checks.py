@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from helpers.spool_writer import SpoolWriter, body, child_node, event_node, kernel_node, memset_node
 
-from foundry.model import NONE, Capture, File, Group, Process
+from foundry.model import NONE, Capture, File, Group, Library, LibraryPlace, Process
 from foundry.model.checks import UnsoundError, check_capture
 from foundry.pack import pack
 
@@ -110,6 +110,10 @@ CHANGES: dict[str, tuple[Change, str]] = {
     "restorable kernel": (lambda p: with_first(p, "kernels", image=NONE), "called restorable, but node \\d: the image"),
     "restorable event": (lambda p: replace(p, event_nodes=np.array([NONE], np.uint32)), "unknown event"),
     "restorable layout": (lambda p: with_first(p, "kernels", parameters=((0, 4),)), "another size"),
+    "library's name": (lambda p: replace(p, libraries=(Library("a/b.so", ""),)), "not a file name"),
+    "library's build id": (lambda p: replace(p, libraries=(Library("b.so", "xyz"),)), "build id of the library `b.so`"),
+    "libraries' order": (lambda p: replace(p, libraries=(Library("b", ""), Library("a", ""))), "not in order"),
+    "library twice": (lambda p: replace(p, libraries=(Library("a", "00"),) * 2), "not in order"),
     "restorable device": (lambda p: with_first(p, "graphs", device=3), "no reserved range"),
 }
 
@@ -138,6 +142,45 @@ def test_two_processes_of_one_role_are_a_contradiction(capture: Capture) -> None
 def test_files_that_could_escape_are_refused(file: File) -> None:
     with pytest.raises(UnsoundError):
         check_capture(Capture((), (b"",), files=(file,)))
+
+
+PLACE = LibraryPlace("a.so", "00ff", 0, 4, 0)
+
+
+def test_libraries_in_order_are_sound(capture: Capture) -> None:
+    listed = (
+        Library("a", "", "", ""),
+        Library("a", "00", "p", "1"),
+        Library("a", "00", "p", "2"),
+        Library("b", "ff" * 64),
+    )
+    check_capture(replace(capture, processes=(replace(capture.processes[0], libraries=listed),)))
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        (replace(PLACE, name=".."), "not a file name"),
+        (replace(PLACE, build_id=""), "build id"),
+        (replace(PLACE, build_id="0"), "build id"),
+        (replace(PLACE, size=0, architecture=90), "past the limit"),
+        (replace(PLACE, size=(1 << 30) + 1, architecture=90), "past the limit"),
+        (replace(PLACE, offset=(1 << 53) - 3), "byte 9007199254740989"),
+        (replace(PLACE, architecture=10_000), "no architecture"),
+        (replace(PLACE, size=5), "5 bytes there are 4 here"),
+    ],
+)
+def test_a_place_in_a_library_that_cannot_be_is_refused(place: LibraryPlace, words: str) -> None:
+    check_capture(Capture((), (b"four",), outside={0: PLACE}))
+    with pytest.raises(UnsoundError, match=words):
+        check_capture(Capture((), (b"four",), outside={0: place}))
+
+
+def test_a_place_of_no_blob_or_an_empty_one_is_refused() -> None:
+    with pytest.raises(UnsoundError, match="refers to something that is not there"):
+        check_capture(Capture((), (b"four",), outside={1: PLACE}))
+    with pytest.raises(UnsoundError, match="size is past the limit"):
+        check_capture(Capture((), (b"",), outside={0: replace(PLACE, architecture=90)}))
 
 
 def test_a_small_group_named_often_is_bounded_before_anything_is_laid_out(capture: Capture) -> None:

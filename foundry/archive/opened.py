@@ -1,0 +1,181 @@
+"""An archive that is open for reading: a process or a blob at a time, so that the largest section bounds the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from foundry.archive import layout
+from foundry.archive.blobs import Blobs
+from foundry.archive.container import Container, Section
+from foundry.archive.heads import Head, decode_head
+from foundry.archive.layout import Kind
+from foundry.archive.parallel import in_order
+from foundry.archive.text import ContentError, Fields, decode
+from foundry.archive.timeline import decode_timeline
+from foundry.findings import ARCHIVE_CONTENT
+
+if TYPE_CHECKING:
+    from foundry.archive.summaries import Summary
+    from foundry.model import Process
+
+
+class Opened:
+    """An archive whose header, footer and table were checked. What it hands out is decoded and checked each time.
+
+    Whatever is wrong with the file is an ArchiveError with a finding code. Close it, or use it as a context manager;
+    one thread at a time.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._container = Container(path)
+        self.path = path
+        self.capture_id = self._container.capture_id.hex()
+        self.major, self.minor = self._container.major, self._container.minor
+        self.size = self._container.size
+
+    def __enter__(self) -> Opened:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._container.close()
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """The table of contents, in the order of the file."""
+        return self._container.sections
+
+    @cached_property
+    def head(self) -> Head:
+        """What it says of the whole."""
+        with self._told():
+            head = decode_head(decode(self._container.raw(self._container.required(Kind.CAPTURE))))
+            for index in range(head.processes):
+                for kind in layout.OF_PROCESS:
+                    self._container.required(kind, index)
+            for section in self.sections:
+                if section.kind in layout.OF_PROCESS and section.process >= head.processes:
+                    raise ContentError(f"a section belongs to process {section.process} of {head.processes}")
+            return head
+
+    @cached_property
+    def roles(self) -> tuple[str, ...]:
+        """The role of each process."""
+        with self._told():
+            found = []
+            for index in range(self.head.processes):
+                fields = decode(self._container.raw(self._container.required(Kind.PROCESS, index)))
+                found.append(fields.text("role"))
+            _require_different(found)
+            return tuple(found)
+
+    def process(self, index: int) -> Process:
+        """Decode one process."""
+        with self._told():
+            from foundry.archive.processes import decode_sections
+
+            spent = self._timeline[index]
+            raw = self._container.raw_of([self._container.required(kind, index) for kind in layout.OF_PROCESS])
+            return decode_sections(raw, spent, [entry.size for entry in self.head.blobs])
+
+    def processes(self) -> Iterator[Process]:
+        """Decode the processes one after the other."""
+        with self._told():
+            roles: list[str] = []
+            for index in range(len(self._timeline)):
+                process = self.process(index)
+                roles.append(process.role)
+                _require_different(roles)
+                yield process
+
+    def blob(self, index: int) -> bytes:
+        """Read the bytes of one blob; `blob-outside` if a thin archive does not hold them."""
+        with self._told():
+            return self._blobs.blob(index)
+
+    def outside_blob(self, index: int, found: bytes) -> bytes:
+        """Check the bytes that a library gives for a blob; `blob-outside` if they are not those."""
+        with self._told():
+            return self._blobs.outside(index, found)
+
+    def blobs(self) -> Iterator[tuple[int, bytes]]:
+        """Read all blobs that the archive holds, with their indices."""
+        with self._told():
+            yield from self._blobs.every()
+
+    def summary(self) -> Summary:
+        """Give the archive in brief."""
+        from foundry.archive.brief import summary_of
+
+        with self._told():
+            return summary_of(self)
+
+    def summary_fields(self) -> Fields | None:
+        """Read the summary section, if there is one."""
+        with self._told():
+            section = self._container.only(Kind.SUMMARY)
+            return decode(self._container.raw(section)) if section else None
+
+    def check_section(self, section: Section) -> None:
+        """Unpack one section and compare its digest."""
+        with self._told():
+            self._container.raw(section)
+
+    def check_sections(self, *, of_processes: bool = True) -> None:
+        """Unpack every section and compare every digest, of the sections and of the blobs, on all cores.
+
+        Those of processes may be left out, for callers that decode each process anyway. They may do so meanwhile.
+        """
+        with self._told():
+            blobs = self._blobs
+            states = blobs.states()
+            numbers = {section: number for number, section in enumerate(blobs.sections)}
+
+            def check(section: Section) -> None:
+                if section in numbers:
+                    blobs.checked(numbers[section], states)
+                else:
+                    self._container.raw(section)
+
+            wanted = (section for section in self.sections if of_processes or section.kind not in layout.OF_PROCESS)
+            for _ in in_order(check, wanted):
+                pass
+
+    def check_agreement(self) -> None:
+        """Check what no process shows alone: that their roles differ, and that the timeline is of all of them."""
+        with self._told():
+            _ = self.roles, self._timeline
+
+    @cached_property
+    def _blobs(self) -> Blobs:
+        return Blobs(self._container, self.head.blobs)
+
+    @cached_property
+    def _timeline(self) -> tuple[dict[str, int], ...]:
+        section, count = self._container.only(Kind.TIMELINE), self.head.processes
+        return (
+            decode_timeline(decode(self._container.raw(section)), count) if section else tuple({} for _ in range(count))
+        )
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Make the archive's error of what a section says wrongly."""
+        try:
+            yield
+        except ContentError as error:
+            raise self._container.error(ARCHIVE_CONTENT, str(error)) from None
+
+
+def _require_different(roles: list[str]) -> None:
+    if len(set(roles)) < len(roles):
+        raise ContentError("two processes have the same role")

@@ -1,0 +1,1 @@
+"""What is in a kernel image, by its bytes alone."""

@@ -1,0 +1,294 @@
+"""Archives that must be refused, each with its code: everything is sound but the one thing that the name tells."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import zstandard
+from helpers.archive_builder import Piece, build, changed
+
+from foundry.archive.layout import HEADER, MAGIC, WHOLE, Kind
+
+Text = Callable[[Kind, str, Callable[[Any], object]], tuple[str, bytes, str]]
+"""Makes a case of a text section by changing its object."""
+
+NAMES_THAT_LEAD_ELSEWHERE = {
+    "empty": "",
+    "up": "..",
+    "dot": ".",
+    "absolute": "/lib/a.so",
+    "folder": "x/a.so",
+    "zero": "a\0.so",
+    "long": "x" * 256,
+}
+
+
+def broken_containers(rich: list[Piece]) -> Iterator[tuple[str, bytes, str]]:
+    """Faults of the container."""
+    whole = build(rich)
+    yield "empty", b"", "archive-empty"
+    yield "text", b"#!/bin/sh\necho no archive\n" * 20, "archive-not-one"
+    yield "elf", b"\x7fELF" + bytes(500), "archive-not-one"
+    yield "zeros", bytes(4096), "archive-not-one"
+    for name, data in other_files():
+        yield name, data, "archive-not-one"
+    yield "magic-in-text-mode", MAGIC.replace(b"\r\n", b"\n") + whole[8:], "archive-not-one"
+    yield "magic-only", MAGIC, "archive-truncated"
+    yield "half-magic", MAGIC[:3], "archive-truncated"
+    yield "header-only", whole[: HEADER.size], "archive-truncated"
+    yield "no-last-byte", whole[:-1], "archive-truncated"
+    yield "one-more-byte", whole + b"\0", "archive-truncated"
+    yield "two-joined", whole + whole, "archive-footer"
+    yield "newer-major", build(rich, major=2), "archive-too-new"
+    yield "newest-major", build(rich, major=65535), "archive-too-new"
+    yield "major-zero", build(rich, major=0), "archive-header"
+    yield "header-reserved", build(rich, header=HEADER.pack(MAGIC, 1, 0, 1, 0, 0)), "archive-header"
+    yield "versions-differ", build(rich, footer_version=(1, 3)), "archive-header"
+    yield "count-of-2-32", build(rich, count=0xFFFFFFFF), "archive-limit"
+    yield "count-too-low", build(rich, count=len(rich) - 1), "archive-footer"
+    yield "table-at-2-63", build(rich, table_at=1 << 63), "archive-footer"
+    yield "table-at-0", build(rich, table_at=0), "archive-footer"
+    yield "wrong-capture-id", build(rich, identity=bytes(32)), "archive-footer"
+    yield "hole-before-table", build(rich, gap=bytes(9)), "archive-layout"
+    at = HEADER.size
+    frames = [piece.frame for piece in rich]
+    yield "overlap", build([rich[0], replace(rich[1], offset=at), *rich[2:]]), "archive-layout"
+    apart = replace(rich[0], stored=frames[0] + b"\0\0", stored_size=len(frames[0]))
+    yield "hole", build([apart, *rich[1:]]), "archive-layout"
+    yield "offset-of-2-63", build(changed(rich, Kind.CAPTURE, offset=1 << 63)), "archive-layout"
+    yield "size-of-2-63", build(changed(rich, Kind.CAPTURE, stored_size=1 << 63)), "archive-layout"
+    yield "nothing-stored", build([*rich, Piece(Kind.BLOBS, WHOLE, b"", stored=b"")]), "archive-layout"
+    yield "raw-of-2-63", build(changed(rich, Kind.GROUPS, raw=1 << 63)), "archive-limit"
+    yield "text-past-limit", build(changed(rich, Kind.PROCESS, raw=(1 << 26) + 1)), "archive-limit"
+    yield "unknown-critical", build([*rich, Piece(4711, WHOLE, b"x")]), "archive-section-unknown"
+    yield "kind-zero", build([*rich, Piece(0, WHOLE, b"x")]), "archive-section-unknown"
+    yield "unknown-flag", build([*rich, Piece(4711, WHOLE, b"x", flags=2)]), "archive-table"
+    yield "reserved-in-table", build(changed(rich, Kind.CAPTURE, zero=1)), "archive-table"
+    yield "capture-twice", build([*rich, rich[1]]), "archive-table"
+    timeline = next(piece for piece in rich if piece.kind == Kind.TIMELINE)
+    yield "timeline-twice", build([*rich, timeline]), "archive-table"
+    past_limit = build(changed(rich, Kind.TIMELINE, raw=(1 << 26) + 1))
+    yield "timeline-past-limit", past_limit, "archive-limit"
+    for kind in (Kind.CAPTURE, Kind.PROCESS, Kind.ALLOCATIONS, Kind.GROUPS, Kind.BODIES, Kind.PARAMETERS):
+        name = f"without-{kind.name.lower()}"
+        yield name, build(piece for piece in rich if piece.kind != kind), "archive-section-missing"
+
+
+def other_files() -> Iterator[tuple[str, bytes]]:
+    """Files of other kinds that people hand over by mistake."""
+    member = zipfile.ZipInfo("archive/data.pkl")
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr(member, bytes(200))
+    yield "zip", packed.getvalue()
+    yield "gzip", gzip.compress(b"an archive" * 30, mtime=0)
+    yield "zstd", zstandard.ZstdCompressor().compress(b"an archive" * 30)
+    chunks = (
+        (b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)),
+        (b"IDAT", zlib.compress(b"\0\0")),
+        (b"IEND", b""),
+    )
+    image = b"\x89PNG\r\n\x1a\n"
+    for kind, data in chunks:
+        image += struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    yield "png", image
+    head = json.dumps({"weight": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]}}).encode()
+    yield "safetensors", struct.pack("<Q", len(head)) + head + bytes(16)
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive_of_files:
+        archive_of_files.addfile(tarfile.TarInfo("x"))
+    yield "tar", packed.getvalue()
+    yield "json", b'{"processes": 1}'
+    yield "pickle", b"\x80\x04K\x01."
+    yield "fatbin", struct.pack("<IHHQ", 0xBA55ED50, 1, 16, 64) + bytes(64)
+
+
+def broken_sections(rich: list[Piece]) -> Iterator[tuple[str, bytes, str]]:
+    """Faults of a section's frame."""
+    text = rich[1].data
+    small = zstandard.ZstdCompressor().compress(text)
+    yield "wrong-digest", build(changed(rich, Kind.CAPTURE, digest=bytes(32))), "archive-section-damaged"
+    wrong_timeline = build(changed(rich, Kind.TIMELINE, digest=bytes(32)))
+    yield "timeline-wrong-digest", wrong_timeline, "archive-section-damaged"
+    yield "no-frame", build(changed(rich, Kind.CAPTURE, stored=b"{}")), "archive-section-damaged"
+    yield "frame-and-more", build(changed(rich, Kind.CAPTURE, stored=small + b"!")), "archive-section-damaged"
+    yield "two-frames", build(changed(rich, Kind.CAPTURE, stored=small + small)), "archive-section-damaged"
+    yield "cut-frame", build(changed(rich, Kind.CAPTURE, stored=small[:-1])), "archive-section-damaged"
+    yield "raw-too-low", build(changed(rich, Kind.CAPTURE, raw=len(text) - 1)), "archive-section-size"
+    yield "raw-too-high", build(changed(rich, Kind.CAPTURE, raw=len(text) + 1)), "archive-section-size"
+    sizeless = zstandard.ZstdCompressor(write_content_size=False).compress(text)
+    yield "frame-without-size", build(changed(rich, Kind.CAPTURE, stored=sizeless)), "archive-section-size"
+    bomb = zstandard.ZstdCompressor(level=19).compress(bytes(1 << 26))
+    yield "bomb", build(changed(rich, Kind.CAPTURE, stored=bomb)), "archive-section-size"
+    # Single-segment frame, 4-byte size of 16, then one block that repeats a byte 128 KiB times.
+    lying = bytes.fromhex("28b52ffda01000000003001000")
+    yield "bomb-that-lies", build(changed(rich, Kind.CAPTURE, stored=lying, raw=16)), "archive-section-damaged"
+    for kind in (Kind.ALLOCATIONS, Kind.GROUPS, Kind.BODIES, Kind.CAPTURE, Kind.PROCESS, Kind.TIMELINE):
+        yield f"empty-{kind.name.lower()}", build(changed(rich, kind, data=b"")), "archive-content"
+    none_stored = [piece for piece in rich if piece.kind != Kind.BLOBS]
+    yield "empty-blobs", build([*none_stored, Piece(Kind.BLOBS, WHOLE, b"")]), "archive-content"
+    yield "empty-blobs-behind", build([*rich, Piece(Kind.BLOBS, WHOLE, b"")]), "archive-content"
+    skippable = (0x184D2A50).to_bytes(4, "little") + (4).to_bytes(4, "little") + b"skip"
+    yield "skippable-frame", build(changed(rich, Kind.CAPTURE, stored=skippable)), "archive-section-size"
+
+
+def broken_contents(rich: list[Piece]) -> Iterator[tuple[str, bytes, str]]:
+    """Sections that unpack well and do not say what they must."""
+
+    def text(kind: Kind, name: str, change: object) -> tuple[str, bytes, str]:
+        piece = next(piece for piece in rich if piece.kind == kind)
+        value = json.loads(piece.data)
+        change(value)  # type: ignore[operator]
+        return name, build(changed(rich, kind, data=json.dumps(value).encode())), "archive-content"
+
+    def raw(kind: Kind, name: str, data: bytes) -> tuple[str, bytes, str]:
+        return name, build(changed(rich, kind, data=data)), "archive-content"
+
+    yield raw(Kind.CAPTURE, "bad-utf-8", b'{"processes": 2, "context": {"a": "\xff"}}')
+    yield raw(Kind.CAPTURE, "no-json", b"{'processes': 2}")
+    yield raw(Kind.CAPTURE, "a-list", b"[]")
+    yield raw(Kind.CAPTURE, "a-fraction", rich[1].data.replace(b'"processes":2', b'"processes":2.0'))
+    yield raw(Kind.CAPTURE, "repeated-key", rich[1].data.replace(b'{"blobs"', b'{"processes":2,"blobs"', 1))
+    yield raw(Kind.CAPTURE, "deep", b"[" * 100_000)
+    yield text(Kind.CAPTURE, "processes-missing", lambda value: value.pop("processes"))
+    yield text(Kind.CAPTURE, "processes-as-text", lambda value: value.update(processes="2"))
+    yield text(Kind.CAPTURE, "one-process-too-few", lambda value: value.update(processes=1))
+    for name, path in (
+        ("name-up", "../x"),
+        ("name-absolute", "/etc/x"),
+        ("name-dots", "a/./b"),
+        ("name-empty", ""),
+        ("name-double", "a//b"),
+        ("name-backslash", "a\\..\\b"),
+        ("name-zero", "a\0b"),
+        ("name-only-up", ".."),
+        ("name-up-behind", "a/.."),
+        ("name-ends-in-slash", "a/"),
+        ("name-slash", "/"),
+        ("name-drive", "C:\\x"),
+    ):
+        yield text(Kind.CAPTURE, name, lambda value, path=path: value["files"][0].update(path=path))
+    for name, cache in (
+        ("up", ".."),
+        ("dot", "."),
+        ("empty", ""),
+        ("slash", "a/b"),
+        ("zero", "a\0"),
+        ("long", "x" * 129),
+    ):
+        yield text(Kind.CAPTURE, f"cache-{name}", lambda value, cache=cache: value["files"][0].update(cache=cache))
+    for name, role in (
+        ("up", ".."),
+        ("empty", ""),
+        ("dots", "...."),
+        ("zero", "a\0"),
+        ("line", "a\n"),
+        ("long", "x" * 129),
+    ):
+        yield text(Kind.PROCESS, f"role-{name}", lambda value, role=role: value.update(role=role))
+    yield text(Kind.CAPTURE, "file-twice", lambda value: value["files"].append(value["files"][0]))
+    yield text(Kind.CAPTURE, "file-mode", lambda value: value["files"][0].update(mode=512))
+    yield text(Kind.CAPTURE, "processes-of-2-32", lambda value: value.update(processes=0xFFFFFFFF))
+    yield text(Kind.CAPTURE, "processes-of-2-63", lambda value: value.update(processes=1 << 63))
+    yield text(Kind.CAPTURE, "file-blob-of-2-32", lambda value: value["files"][0].update(blob=0xFFFFFFFF))
+    yield text(Kind.CAPTURE, "blob-size-of-2-63", lambda value: value["blobs"][0].update(size=f"{1 << 63:x}"))
+    yield text(Kind.CAPTURE, "blob-size-plain-2-63", lambda value: value["blobs"][0].update(size=1 << 63))
+    yield text(Kind.CAPTURE, "packages-missing", lambda value: value.pop("packages"))
+    yield text(Kind.CAPTURE, "packages-number", lambda value: value.update(packages={"torch": 2}))
+    yield text(Kind.PROCESS, "libraries-missing", lambda value: value.pop("libraries"))
+    yield from broken_libraries(text)
+    yield text(Kind.CAPTURE, "file-without-blob", lambda value: value["files"][0].update(blob=4096))
+    yield text(Kind.CAPTURE, "blob-size", lambda value: value["blobs"][0].update(size=value["blobs"][0]["size"] + 1))
+    yield text(Kind.CAPTURE, "blob-digest", lambda value: value["blobs"][0].update(sha256="00" * 32))
+    yield text(Kind.PROCESS, "role-with-slash", lambda value: value.update(role="../rank-0"))
+    yield text(Kind.PROCESS, "role-missing", lambda value: value.pop("role"))
+    yield raw(Kind.TIMELINE, "timeline-no-json", b"1 ns")
+    yield text(Kind.TIMELINE, "timeline-without-processes", lambda value: value.pop("processes"))
+    yield text(Kind.TIMELINE, "timeline-one-process-too-few", lambda value: value["processes"].pop())
+    yield text(Kind.TIMELINE, "timeline-one-process-too-many", lambda value: value["processes"].append({"spent": {}}))
+    yield text(Kind.TIMELINE, "timeline-without-spent", lambda value: value["processes"][1].pop("spent"))
+    for name, odd in (("list", []), ("negative", {"a_ns": -1}), ("text", {"a_ns": "1"}), ("truth", {"a_ns": True})):
+        yield text(Kind.TIMELINE, f"timeline-{name}", lambda value, odd=odd: value["processes"][0].update(spent=odd))
+    at = {kind: next(piece.data for piece in rich if piece.kind == kind) for kind in Kind if kind != Kind.SUMMARY}
+    most = (0xFFFFFFFF).to_bytes(4, "little")
+    for kind in (Kind.ALLOCATIONS, Kind.GROUPS, Kind.BODIES):
+        yield raw(kind, f"{kind.name.lower()}-count-of-2-32", most + at[kind][4:])
+        yield raw(kind, f"{kind.name.lower()}-cut", at[kind][:-1])
+        yield raw(kind, f"{kind.name.lower()}-and-more", at[kind] + b"\0")
+    for count in range(1, 6):
+        data = at[Kind.BODIES]
+        yield raw(Kind.BODIES, f"bodies-count-{count}-of-2-32", data[: 4 * count] + most + data[4 * count + 4 :])
+    groups = int.from_bytes(at[Kind.GROUPS][:4], "little")
+    for name, place in (("nodes", 4), ("edges", 4 + 4 * groups)):
+        data = at[Kind.GROUPS]
+        yield raw(Kind.GROUPS, f"groups-{name}-of-2-32", data[:place] + most + data[place + 4 :])
+    yield raw(Kind.PARAMETERS, "parameters-cut", at[Kind.PARAMETERS][:-8])
+    yield raw(Kind.PARAMETERS, "parameters-and-more", at[Kind.PARAMETERS] + bytes(8))
+    yield raw(Kind.BODIES, "body-without-group", at[Kind.BODIES][:24] + most + at[Kind.BODIES][28:])
+    blobs = next(piece for piece in rich if piece.kind == Kind.BLOBS)
+    half = len(blobs.data) // 2
+    two = [replace(blobs, data=part, stored=None) for part in (blobs.data[:half], blobs.data[half:])]
+    others = [piece for piece in rich if piece.kind != Kind.BLOBS]
+    yield raw(Kind.CAPTURE, "byte-order-mark", b"\xef\xbb\xbf" + rich[1].data)
+    yield "blobs-cut-elsewhere", build([*others, *two]), "archive-content"
+    yield "blobs-of-a-process", build(changed(rich, Kind.BLOBS, process=0)), "archive-content"
+    yield "section-of-no-process", build([*rich, replace(rich[2], process=2)]), "archive-content"
+
+
+def broken_libraries(text: Text) -> Iterator[tuple[str, bytes, str]]:
+    """Library files that are named, or blobs said to lie in them, against the rules."""
+    sound = {"name": "a.so", "build_id": "00ff", "package": "", "version": ""}
+    faults: dict[str, object] = {
+        **{f"name-{name}": {"name": bad} for name, bad in NAMES_THAT_LEAD_ELSEWHERE.items()},
+        "build-id-of-letters": {"build_id": "xyz0"},
+        "build-id-upper": {"build_id": "00FF"},
+        "build-id-odd": {"build_id": "00f"},
+        "build-id-long": {"build_id": "00" * 65},
+        "without-package": {"package": None},
+    }
+    for name, fault in faults.items():
+        listed = [{**sound, **fault}]  # type: ignore[dict-item]
+        yield text(Kind.PROCESS, f"library-{name}", lambda value, listed=listed: value.update(libraries=listed))
+    later = {**sound, "name": "b.so"}
+    yield text(Kind.PROCESS, "libraries-out-of-order", lambda value: value.update(libraries=[later, sound]))
+    yield text(Kind.PROCESS, "libraries-twice", lambda value: value.update(libraries=[sound, sound]))
+    blob = {"size": 64, "sha256": "00" * 32}
+    place = {"name": "a.so", "build_id": "00ff", "offset": 0, "size": 64, "architecture": 0}
+    faults = {
+        **{f"name-{name}": {"name": bad} for name, bad in NAMES_THAT_LEAD_ELSEWHERE.items()},
+        "build-id-empty": {"build_id": ""},
+        "build-id-upper": {"build_id": "00FF"},
+        "size-of-0": {"size": 0, "architecture": 90},
+        "size-past-limit": {"size": (1 << 30) + 1, "architecture": 90},
+        "size-of-2-63": {"size": f"{1 << 63:x}", "architecture": 90},
+        "other-size": {"size": 65},
+        "offset-past-limit": {"offset": (1 << 53) - 63},
+        "offset-of-2-63": {"offset": f"{1 << 63:x}"},
+        "architecture-past-limit": {"architecture": 10_000},
+        "architecture-of-2-32": {"architecture": 0xFFFFFFFF},
+        "architecture-text": {"architecture": "90"},
+        "offset-missing": {"offset": None},
+    }
+    for name, fault in faults.items():
+        odd = {**blob, "library": {key: value for key, value in {**place, **fault}.items() if value is not None}}  # type: ignore[dict-item]
+        yield text(Kind.CAPTURE, f"outside-{name}", lambda value, odd=odd: value["blobs"].append(odd))
+    for name, odd in (
+        ("null", {**blob, "library": None}),
+        ("list", {**blob, "library": []}),
+        ("empty-blob", {**blob, "size": 0, "library": {**place, "architecture": 90}}),
+        ("digest-missing", {"size": 64, "library": place}),
+        ("digest-upper", {**blob, "sha256": "FF" * 32, "library": place}),
+        ("blob-past-limit", {**blob, "size": (1 << 30) + 1, "library": {**place, "architecture": 90}}),
+    ):
+        yield text(Kind.CAPTURE, f"outside-{name}", lambda value, odd=odd: value["blobs"].append(odd))
+    there = {**place, "architecture": 90}
+    yield text(Kind.CAPTURE, "outside-and-stored", lambda value: value["blobs"][0].update(size=9, library=there))

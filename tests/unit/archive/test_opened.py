@@ -1,0 +1,204 @@
+"""An open archive: a process or a blob at a time, and all digests at once."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from helpers.archive_builder import Piece, build, changed, pieces_of
+from helpers.varied import varied_capture
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foundry import archive
+from foundry.archive import layout, parallel
+from foundry.archive.container import Container, Section
+from foundry.archive.layout import WHOLE, Kind
+from foundry.errors import ArchiveError
+from foundry.model import Capture, LibraryPlace
+
+PLACE = LibraryPlace("libkernels.so", "ab" * 20, 64, 70, 0)
+
+
+@pytest.fixture
+def capture() -> Capture:
+    """Two processes, and blobs that are cut at odd places, with empty ones among them."""
+    captures = (varied_capture(random.Random(seed)) for seed in range(99))
+    found: Capture = next(one for one in captures if len(one.processes) == 2)
+    more = (b"x" * 250, b"", b"y" * 70, bytes(range(80)), b"z" * 100, b"")
+    return replace(found, blobs=(*found.blobs, *more))
+
+
+@pytest.fixture
+def path(capture: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(layout, "BLOB_CUT", 100)
+    archive.write(capture, tmp_path / "x.fdry")
+    return tmp_path / "x.fdry"
+
+
+def code_of(path: Path) -> str:
+    with pytest.raises(ArchiveError) as caught, archive.open_archive(path) as opened:
+        opened.check_sections()
+    return caught.value.code
+
+
+def test_it_hands_out_all_that_a_whole_reading_does(path: Path, capture: Capture) -> None:
+    with archive.open_archive(path) as opened:
+        assert opened.roles == tuple(process.role for process in capture.processes)
+        assert [opened.process(index) for index in (1, 0)] == [capture.processes[1], capture.processes[0]]
+        assert [opened.blob(index) for index in range(len(capture.blobs))] == list(capture.blobs)
+        assert dict(opened.blobs()) == dict(enumerate(capture.blobs))
+        assert (opened.head.context, opened.head.files) == (capture.context, capture.files)
+        assert opened.head.findings == capture.findings
+        assert [entry.size for entry in opened.head.blobs] == [len(blob) for blob in capture.blobs]
+        assert opened.summary() == archive.summary(path)
+        assert (opened.path, opened.size, opened.capture_id) == (path, path.stat().st_size, opened.summary().capture_id)
+        opened.check_sections()
+
+
+def test_neighbouring_blobs_cost_one_unpacking(path: Path, capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    unpacked: list[int] = []
+    honest = Container.unpacked
+
+    def counted(self: Container, section: Section) -> bytes:
+        unpacked.append(section.offset)
+        return honest(self, section)
+
+    with archive.open_archive(path) as opened:
+        assert opened.head
+        monkeypatch.setattr(Container, "unpacked", counted)
+        for index in range(len(capture.blobs)):
+            opened.blob(index)
+    assert len(unpacked) == len(set(unpacked)) == sum(section.kind == Kind.BLOBS for section in opened.sections)
+
+
+def test_a_process_does_not_need_what_belongs_to_others(path: Path, capture: Capture) -> None:
+    pieces = pieces_of(capture)
+    at = max(index for index, piece in enumerate(pieces) if piece.kind == Kind.GROUPS)
+    pieces[at] = replace(pieces[at], digest=bytes(32))
+    path.write_bytes(build(pieces))
+    with archive.open_archive(path) as opened:
+        assert opened.process(0) == capture.processes[0]
+        with pytest.raises(ArchiveError, match="does not match its digest"):
+            opened.process(1)
+
+
+def test_damage_of_any_section_is_found(path: Path, capture: Capture) -> None:
+    pieces = pieces_of(capture)
+    for index, piece in enumerate(pieces):
+        path.write_bytes(build([*pieces[:index], replace(piece, digest=bytes(32)), *pieces[index + 1 :]]))
+        assert code_of(path) == "archive-section-damaged", piece
+
+
+def test_damage_of_what_may_be_skipped_is_found(path: Path, capture: Capture) -> None:
+    future = Piece(4711, WHOLE, b"from the future", flags=0, digest=bytes(32))
+    path.write_bytes(build([*pieces_of(capture), future]))
+    assert archive.read(path) == capture
+    assert code_of(path) == "archive-section-damaged"
+
+
+@pytest.mark.parametrize("index", range(6))
+def test_a_blob_that_is_not_its_digest_is_found_across_cuts(path: Path, capture: Capture, index: int) -> None:
+    at = len(capture.blobs) - 6 + index
+    pieces = pieces_of(capture)
+    head = next(piece for piece in pieces if piece.kind == Kind.CAPTURE)
+    text = json.loads(head.data)
+    text["blobs"][at]["sha256"] = "00" * 32
+    path.write_bytes(build(changed(pieces, Kind.CAPTURE, data=json.dumps(text).encode())))
+    assert code_of(path) == "archive-content"
+    with pytest.raises(ArchiveError, match=f"blob {at} does not match"):
+        archive.read(path)
+
+
+@given(
+    sizes=st.lists(st.integers(0, 40), max_size=12),
+    cut=st.integers(1, 30),
+    wrong=st.integers(0, 11),
+    outside=st.sets(st.integers(0, 11)),
+)
+@settings(max_examples=150, deadline=None)
+def test_wherever_the_cuts_are_all_blobs_are_checked(
+    sizes: list[int], cut: int, wrong: int, outside: set[int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    blobs = tuple(bytes([number + 1]) * size for number, size in enumerate(sizes))
+    places = {number: replace(PLACE, size=sizes[number]) for number in outside if number < len(sizes) and sizes[number]}
+    path = tmp_path_factory.getbasetemp() / "cuts.fdry"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layout, "BLOB_CUT", cut)
+        pieces = pieces_of(Capture((), blobs, outside=places))
+        path.write_bytes(build(pieces))
+        with archive.open_archive(path) as opened:
+            opened.check_sections()
+            there = {number: blob for number, blob in enumerate(blobs) if number not in places}
+            assert dict(opened.blobs()) == there
+            assert {number: opened.blob(number) for number in there} == there
+        if wrong not in there:
+            return
+        text = json.loads(pieces[1].data)
+        text["blobs"][wrong]["sha256"] = "00" * 32
+        path.write_bytes(build(changed(pieces, Kind.CAPTURE, data=json.dumps(text).encode())))
+        with pytest.raises(ArchiveError, match=f"blob {wrong} does not match"), archive.open_archive(path) as opened:
+            opened.check_sections()
+
+
+def test_a_blob_that_lies_in_a_library_is_not_handed_out(path: Path, capture: Capture) -> None:
+    index = len(capture.blobs) - 4
+    thin = replace(capture, outside={index: PLACE})
+    archive.write(thin, path, force=True)
+    with archive.open_archive(path) as opened:
+        assert opened.head.thin
+        assert opened.head.blobs[index].library == PLACE
+        with pytest.raises(ArchiveError, match=r"`libkernels\.so`, build id abab") as caught:
+            opened.blob(index)
+        assert caught.value.code == "blob-outside"
+        assert opened.blob(index + 1) == capture.blobs[index + 1]
+        assert opened.process(0) == capture.processes[0]
+        assert index not in dict(opened.blobs())
+        opened.check_sections()
+    with pytest.raises(ArchiveError) as caught:
+        archive.read(path)
+    assert caught.value.code == "blob-outside"
+    assert archive.read(path, lambda place: capture.blobs[index] if place == PLACE else b"") == thin
+    with pytest.raises(ArchiveError, match=f"blob {index} is not what lies at byte 64") as caught:
+        archive.read(path, lambda _: b"y" * 69 + b"!")
+    assert caught.value.code == "blob-outside"
+
+
+def test_few_pieces_are_in_flight() -> None:
+    most = running = 0
+    lock = threading.Lock()
+
+    def work(item: int) -> int:
+        nonlocal most, running
+        with lock:
+            running += 1
+            most = max(most, running)
+        with lock:
+            running -= 1
+        return item
+
+    taken = []
+    for item in parallel.in_order(work, iter(range(200))):
+        taken.append(item)
+    assert taken == list(range(200))
+    assert most <= parallel.threads()
+
+
+def test_a_failure_ends_the_work() -> None:
+    asked = []
+
+    def items() -> object:
+        for item in range(1000):
+            asked.append(item)
+            yield item
+
+    def work(item: int) -> int:
+        return 1 // (item - 3)
+
+    with pytest.raises(ZeroDivisionError):
+        list(parallel.in_order(work, items()))  # type: ignore[arg-type]
+    assert len(asked) < 100
