@@ -1,4 +1,7 @@
-"""What differs between two captures, beginning at what a restore depends on."""
+"""What differs between two captures, beginning at what matters most.
+
+`examine` tells a person what changed; `compare` tells a test whether a restore sees any of it.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,11 @@ from typing import TYPE_CHECKING
 from foundry.diff.difference import Difference
 
 if TYPE_CHECKING:
+    from foundry.archive.opened import Opened
+    from foundry.diff.report import Report
     from foundry.model import Capture
 
-__all__ = ["Difference", "compare"]
+__all__ = ["Difference", "compare", "examine"]
 
 
 def compare(before: Capture, after: Capture) -> list[Difference]:
@@ -20,3 +25,10 @@ def compare(before: Capture, after: Capture) -> list[Difference]:
     from foundry.diff.processes import compare_captures
 
     return compare_captures(before, after)
+
+
+def examine(before: Opened, after: Opened) -> Report:
+    """Tell what changed between two open archives, by kind, and whether it is more than relocation or noise."""
+    from foundry.diff.captures import examine_archives
+
+    return examine_archives(before, after)

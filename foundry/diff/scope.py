@@ -1,8 +1,23 @@
-"""Which fields of the model say something about a restore, and why the others do not."""
+"""Which fields of the model are compared, by `compare` and by `examine`, and why the others are not."""
 
 from __future__ import annotations
 
-from foundry.model import Capture, Context, Device, Graph, Image, Kernel, Process
+from foundry.diff.report import Kind
+from foundry.model import (
+    Capture,
+    Contents,
+    Context,
+    Device,
+    File,
+    Graph,
+    Group,
+    Image,
+    Kernel,
+    Library,
+    Phase,
+    Process,
+    Range,
+)
 
 COMPARED: dict[type, tuple[str, ...]] = {
     Capture: ("processes", "blobs"),
@@ -21,13 +36,15 @@ COMPARED: dict[type, tuple[str, ...]] = {
         *("instantiate_flags", "references", "reason_code"),
     ),
 }
-"""The fields that a comparison follows, by class. An image counts where a graph uses it."""
+"""The fields that `compare` follows, by class. An image counts where a graph uses it."""
 
 NOT_COMPARED: dict[type, dict[str, str]] = {
     Capture: {
         "context": "how the command was called, and in what environment: `compat` judges that",
         "files": "caches that make a start faster, not other",
         "findings": "told about a run; what stands against a graph is in its reason",
+        "packages": "versions of what was installed: `compat` judges that",
+        "outside": "where an archive finds the bytes, which are the same",
     },
     Process: {
         "executable": "how the program was called; its role finds it",
@@ -41,6 +58,7 @@ NOT_COMPARED: dict[type, dict[str, str]] = {
         "phases": "a restore skips them",
         "counters": "what a run did, not what it made",
         "spent": "times differ in each run",
+        "libraries": "files that were loaded, whether graphs use them or not; the code of kernels is compared",
     },
     Device: {
         "uuid": "another device of the same model does as well",
@@ -68,3 +86,71 @@ NOT_COMPARED: dict[type, dict[str, str]] = {
     },
 }
 """The other fields, each with the reason."""
+
+KINDS: dict[type, dict[str, Kind]] = {
+    Capture: {
+        "processes": Kind.PROCESSES,
+        "context": Kind.FINGERPRINT,
+        "packages": Kind.FINGERPRINT,
+        "blobs": Kind.KERNELS,
+        "files": Kind.NOTES,
+        "findings": Kind.NOTES,
+        "outside": Kind.NOTES,
+    },
+    Process: {
+        "role": Kind.PROCESSES,
+        **dict.fromkeys(
+            (
+                *("executable", "ranks", "driver_version", "driver_library", "simulated", "devices", "contexts"),
+                "libraries",
+            ),
+            Kind.FINGERPRINT,
+        ),
+        **dict.fromkeys(("allocations", "ranges", "contents", "phases"), Kind.MEMORY),
+        **dict.fromkeys(("images", "kernels"), Kind.KERNELS),
+        **dict.fromkeys(("groups", "bodies", "children"), Kind.TOPOLOGIES),
+        "graphs": Kind.GRAPHS,
+        **dict.fromkeys(
+            ("node_reasons", "launches", "parameters", "memsets", "copies", "event_nodes", "events"), Kind.NODES
+        ),
+        "attribute_sets": Kind.EDGES,
+        **dict.fromkeys(("mode", "complete", "committed", "counters"), Kind.NOTES),
+    },
+    Device: {
+        **dict.fromkeys(
+            ("ordinal", "name", "compute_major", "compute_minor", "multiprocessors", "total_memory", "flags"),
+            Kind.FINGERPRINT,
+        ),
+        **dict.fromkeys(("base", "arena_size"), Kind.MEMORY),
+        "uuid": Kind.NOTES,
+    },
+    Context: dict.fromkeys(("device", "primary", "ordinal"), Kind.FINGERPRINT),
+    Image: {
+        **dict.fromkeys(("key", "instance", "api", "context", "options", "blob", "format", "in_graphs"), Kind.KERNELS),
+        **dict.fromkeys(("original", "size", "unpacked", "provenance", "build_id", "offset"), Kind.NOTES),
+    },
+    Kernel: {
+        **dict.fromkeys(("image", "name", "device", "parameters"), Kind.KERNELS),
+        "attributes": Kind.EDGES,
+    },
+    Graph: {
+        **dict.fromkeys(
+            (
+                *("set", "key", "metadata", "device", "context", "instantiate_flags", "references"),
+                "reason_code",
+            ),
+            Kind.GRAPHS,
+        ),
+        "body": Kind.TOPOLOGIES,
+        **dict.fromkeys(("step", "captured", "first_use", "dangling_words", "reason"), Kind.NOTES),
+    },
+    Range: dict.fromkeys(("kind", "address", "size", "image", "name", "born", "died"), Kind.MEMORY),
+    Contents: dict.fromkeys(("address", "size", "blob"), Kind.MEMORY),
+    Phase: dict.fromkeys(("kind", "name", "begin", "end"), Kind.MEMORY),
+    Group: {"nodes": Kind.TOPOLOGIES, "edges": Kind.EDGES},
+    Library: dict.fromkeys(("name", "build_id", "package", "version"), Kind.FINGERPRINT),
+    File: dict.fromkeys(("cache", "path", "mode", "blob"), Kind.NOTES),
+}
+"""Where `examine` tells of each field that changed. NOTES weigh nothing: such captures are equal."""
+
+NOT_TOLD: dict[type, dict[str, str]] = {Process: {"spent": "times differ in each run; no part of the capture id"}}
