@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -11,20 +12,25 @@ from foundry import env
 from foundry.errors import FoundryError
 
 RUNNERS = ("capture", "restore")
+DATA_COMMANDS = ("inspect", "list", "verify", "diff", "pack", "doctor")
+"""Commands whose output is data: with --json an error is, too."""
 USAGE_CODE = 2
 FAILURE_CODE = 125
 
 
 def split(arguments: list[str]) -> tuple[list[str], list[str] | None]:
     """Our own arguments, and the command that stands after the first `--`, None if there is no `--`."""
-    if arguments[:1] and arguments[0] in RUNNERS and "--" in arguments:
+    if "--" in arguments:
         at = arguments.index("--")
-        return arguments[:at], arguments[at + 1 :]
+        if arguments[0] in RUNNERS or (arguments[0] == "verify" and "--host" in arguments[:at]):
+            return arguments[:at], arguments[at + 1 :]
     return arguments, None
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run `foundry` and exit."""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a file name need not be text
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
@@ -43,7 +49,7 @@ def run(arguments: list[str]) -> int:
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except FoundryError as error:
-        report(str(error), error.hint)
+        report(str(error), error.hint, code=error.code, as_json=_wants_json(ours))
         return error.exit_code
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
@@ -62,6 +68,8 @@ def run(arguments: list[str]) -> int:
         report(
             f"{type(error).__name__}: {error}",
             "this is a fault of foundry; `FOUNDRY_TRACEBACK=1` shows where, please report it",
+            code="fault",
+            as_json=_wants_json(ours),
         )
         return FAILURE_CODE
 
@@ -89,13 +97,24 @@ def _usage(error: Any, ours: list[str], command: list[str] | None) -> int:
         unnamed = f"foundry {ours[0]}" if ours and ours[0] in RUNNERS else "foundry"
         path = getattr(getattr(error, "ctx", None), "command_path", unnamed)
         hint = f"`{path} --help` shows what there is"
-    report(message[:1].lower() + message[1:].rstrip(".").replace("'", "`"), hint)
+    text = message[:1].lower() + message[1:].rstrip(".").replace("'", "`")
+    report(text, hint, code="usage", as_json=_wants_json(ours))
     return USAGE_CODE
 
 
-def report(message: str, hint: str | None = None) -> None:
-    """Print an error."""
+def _wants_json(ours: list[str]) -> bool:
+    """Whether the answer is read by a machine, so that an error must be, too."""
+    return ours[:1] != [] and ours[0] in DATA_COMMANDS and "--json" in ours
+
+
+def report(message: str, hint: str | None = None, *, code: str = "failed", as_json: bool = False) -> None:
+    """Print an error: for people on standard error, for machines as the one JSON document on standard output."""
     try:
+        if as_json:
+            document = {"error": {"code": code, "message": message, "hint": hint}}
+            sys.stdout.write(json.dumps(document, indent=2) + "\n")
+            sys.stdout.flush()
+            return
         sys.stdout.flush()
         sys.stderr.write(f"foundry: error: {message}\n" + (f"\nhint: {hint}\n" if hint else ""))
         sys.stderr.flush()

@@ -18,9 +18,38 @@ if TYPE_CHECKING:
 WIDTH_WHEN_PIPED = 200
 
 
-def print_json(value: object) -> None:
-    """Print a value as indented JSON."""
-    sys.stdout.write(json.dumps(value, indent=2) + "\n")
+def print_json(value: object, indent: int | None = 2) -> None:
+    """Print a value as JSON, indented unless it is very long."""
+    sys.stdout.write(json.dumps(value, indent=indent) + "\n")
+
+
+def print_lines(*lines: str) -> None:
+    """Print lines, with what the terminal's encoding lacks as escapes."""
+    encoding = sys.stdout.encoding or "utf-8"
+    text = "".join(f"{line}\n" for line in lines)
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def plain(text: str) -> str:
+    """Give a text that came out of a file without what a terminal would obey; it stays in one line."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+
+
+def width() -> int:
+    """Tell how many columns there are."""
+    return _console().width
+
+
+def bar(share: float, length: int) -> str:
+    """Draw a share of a whole, in eighths of a column where the encoding has them."""
+    if not (sys.stdout.encoding or "").lower().startswith("utf"):
+        return "#" * round(share * length)
+    eighths = max(round(share * length * 8), int(share > 0))
+    return "\u2588" * (eighths // 8) + (
+        "\u258f\u258e\u258d\u258c\u258b\u258a\u2589"[eighths % 8 - 1] if eighths % 8 else ""
+    )
 
 
 def print_table(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]]) -> None:
@@ -33,7 +62,7 @@ def print_table(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]
     for heading, side in columns:
         table.add_column(heading, justify="right" if side == "right" else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(plain(cell)) for cell in row))
     print_rich(table)
 
 
@@ -46,7 +75,7 @@ def print_pairs(pairs: Iterable[tuple[str, str]]) -> None:
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in pairs:
-        table.add_row(Text(name, style="bold"), Text(value))
+        table.add_row(Text(name, style="bold"), Text(plain(value)))
     print_rich(table)
 
 
@@ -55,7 +84,7 @@ def print_rich(table: Table) -> None:
     console = _console()
     with console.capture() as captured:
         console.print(table)
-    sys.stdout.write("\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n")
+    print_lines(*(line.rstrip() for line in captured.get().split("\n")[:-1]))
 
 
 def _console() -> Console:

@@ -9,10 +9,11 @@ from __future__ import annotations
 class FoundryError(Exception):
     """A failure that the user is told about in one message.
 
-    `exit_code` is the process exit status; `hint` is shown on a line of its own.
+    `exit_code` is the process exit status; `hint` is shown on a line of its own; `code` is of format_spec/registry.md.
     """
 
     exit_code = 125
+    code = "failed"
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
@@ -23,18 +24,21 @@ class UsageError(FoundryError):
     """The command line does not say what to do."""
 
     exit_code = 2
+    code = "usage"
 
 
 class CommandNotExecutableError(FoundryError):
     """The command exists but cannot be run, or cannot be hooked."""
 
     exit_code = 126
+    code = "command-not-executable"
 
 
 class CommandNotFoundError(FoundryError):
     """There is no such command."""
 
     exit_code = 127
+    code = "command-not-found"
 
 
 class ArchiveError(FoundryError):
@@ -57,6 +61,14 @@ class ArchiveNotFoundError(FoundryError):
     """No archive at that path, or none in the store for that command."""
 
     exit_code = 1
+    code = "archive-not-found"
+
+
+class NotInArchiveError(FoundryError):
+    """The archive can be read, but has no such process, graph or node."""
+
+    exit_code = 1
+    code = "not-in-archive"
 
 
 class MismatchError(FoundryError):
@@ -72,29 +84,49 @@ class MismatchError(FoundryError):
 class ArchiveExistsError(FoundryError):
     """A file stands at the target and was not to be replaced."""
 
+    code = "archive-exists"
+
 
 class NoHookedProcessError(FoundryError):
     """The command ended and no process of it used CUDA under the hook, so there is nothing to store."""
+
+    code = "no-hooked-process"
 
 
 class DiskFullError(FoundryError):
     """Writing needs more bytes than there are. The message names them; what stood at the target still stands."""
 
+    code = "disk-full"
+
 
 class NotReadyError(FoundryError):
     """The command did not get ready within the time that it was given."""
+
+    code = "not-ready"
+
+
+class MissingPackageError(FoundryError):
+    """What was asked for needs a Python package that is not installed."""
+
+    code = "missing-package"
 
 
 class NativeLibraryError(FoundryError):
     """The hook or the simulator is not where the installation should have put it."""
 
+    code = "native-library"
+
 
 class StoreError(FoundryError):
     """There is no folder for archives that is safe to use: none can be written, or others could change it."""
 
+    code = "store"
+
 
 class CommandFailedError(FoundryError):
     """The command itself ended with a failure; there is more to say than its exit status does."""
+
+    code = "command-failed"
 
     def __init__(self, message: str, *, exit_code: int, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -104,6 +136,8 @@ class CommandFailedError(FoundryError):
 class AbandonedError(FoundryError):
     """A signal ended what Foundry itself was doing after the command had ended."""
 
+    code = "abandoned"
+
     def __init__(self, message: str, *, signal_number: int) -> None:
         super().__init__(message)
         self.exit_code = 128 + signal_number
@@ -111,3 +145,5 @@ class AbandonedError(FoundryError):
 
 class SpoolError(FoundryError):
     """A spool folder cannot be read at all (a torn tail is a finding, not this)."""
+
+    code = "spool"

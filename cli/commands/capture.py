@@ -54,6 +54,10 @@ def command(
     all_kernels: Annotated[
         bool, typer.Option("--all-kernels", help="Keep every kernel image that was loaded, not only those of graphs.")
     ] = False,
+    thin: Annotated[
+        bool,
+        typer.Option("--thin", help="Leave out kernels that library files here hold. A restore needs these files."),
+    ] = False,
     quiet: Quiet = False,
     json_line: JsonLine = False,
 ) -> int:
@@ -82,6 +86,7 @@ def command(
         stop_when_ready=stop_when_ready,
         simulated=simulated,
         all_kernels=all_kernels,
+        thin=thin,
         quiet=quiet,
     )
     outcome = capture.run(request, session.environment, session, version=version())

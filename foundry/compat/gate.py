@@ -17,6 +17,10 @@ ARGUMENTS = "argv"
 """Key of an archive's context: the masked argument vector, as JSON."""
 VARIABLE = "env."
 """Prefix of a context key that holds an allow-listed variable."""
+VERSION = "foundry"
+"""Key of an archive's context: the version of Foundry that captured."""
+RELEASE = "driver_release"
+"""Key of an archive's context: the driver's own version, such as 580.159.04."""
 
 
 class Device(Protocol):
@@ -91,10 +95,7 @@ def _quoted(names: Sequence[str]) -> str:
 def differences(archive: Archive, arguments: Sequence[str], environment: Mapping[str, str]) -> list[str]:
     """Name what is not as it was at the capture, and may be why graphs are given up. `arguments` are masked."""
     notes = []
-    try:
-        captured = [str(word) for word in json.loads(archive.context.get(ARGUMENTS, "null") or "null") or ()]
-    except (ValueError, TypeError):
-        captured = []
+    captured = captured_arguments(archive.context)
     if captured and captured[1:] != list(arguments[1:]):
         import shlex
 
@@ -104,6 +105,14 @@ def differences(archive: Archive, arguments: Sequence[str], environment: Mapping
         if captured and before != now:
             notes.append(f"{name} is {_value(now)}, at the capture it was {_value(before)}")
     return notes
+
+
+def captured_arguments(context: Mapping[str, str]) -> list[str]:
+    """Read the masked command line of a capture; empty if it is not told."""
+    try:
+        return [str(word) for word in json.loads(context.get(ARGUMENTS, "null") or "null") or ()]
+    except (ValueError, TypeError):
+        return []
 
 
 def _value(value: str | None) -> str:

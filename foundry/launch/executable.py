@@ -90,7 +90,7 @@ def could_not_start(executable: Executable, number: int) -> FoundryError:
 
 def require_hookable(executable: Executable, environment: Mapping[str, str]) -> None:
     """Raise CommandNotExecutableError if the loader would not preload the hook into this command."""
-    for path in _chain(executable, environment):
+    for path in chain(executable, environment):
         head = _first_bytes(path, 64)
         if head.startswith(b"#!"):
             continue
@@ -99,7 +99,7 @@ def require_hookable(executable: Executable, environment: Mapping[str, str]) -> 
             _require_dynamic(path, head)
 
 
-def _chain(executable: Executable, environment: Mapping[str, str]) -> list[Path]:
+def chain(executable: Executable, environment: Mapping[str, str]) -> list[Path]:
     """List the file and the interpreters that its `#!` lines lead to."""
     path = Path(executable.path)
     chain = [path]

@@ -1,4 +1,4 @@
-"""A small process that cleans up should Foundry be killed: no process of the command and no session folder stays.
+"""A small process that cleans up should Foundry be killed: no process of the command stays, nor a useless folder.
 
 It holds the reading end of a pipe. An orderly end says so through it; when it closes without a word, Foundry is gone.
 """
@@ -9,6 +9,7 @@ import contextlib
 import os
 import shutil
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
@@ -19,14 +20,17 @@ _DONE = b"done"
 
 
 class Keeper:
-    """The keeper of one session. Start it while this process has one thread."""
+    """The keeper of one session. Start it while this process has one thread.
 
-    def __init__(self, folder: Path) -> None:
+    `worth_keeping` is asked in the keeper, once the command's processes have ended, whether the folder shall stay.
+    """
+
+    def __init__(self, folder: Path, worth_keeping: Callable[[], bool] = lambda: False) -> None:
         read, self._pipe = os.pipe()
         self.process = os.fork()
         if self.process == 0:
             os.close(self._pipe)
-            _keep(read, folder)
+            _keep(read, folder, worth_keeping)
         os.close(read)
 
     def watch(self, group: int) -> None:
@@ -42,7 +46,7 @@ class Keeper:
             os.waitpid(self.process, 0)
 
 
-def _keep(read: int, folder: Path) -> NoReturn:
+def _keep(read: int, folder: Path, worth_keeping: Callable[[], bool]) -> NoReturn:
     """Live the keeper's whole life; never returns into the caller's code."""
     try:
         os.setsid()
@@ -55,15 +59,16 @@ def _keep(read: int, folder: Path) -> NoReturn:
             said += part
         if not said.endswith(_DONE):
             group = int(said.split()[-1]) if said.split() else 0
-            _clean_up(group, folder)
+            _clean_up(group, folder, worth_keeping)
     finally:
         os._exit(0)
 
 
-def _clean_up(group: int, folder: Path) -> None:
+def _clean_up(group: int, folder: Path, worth_keeping: Callable[[], bool]) -> None:
     marker = f"{env.SPOOL}={folder / 'spool'}"
     descendants.end(lambda: descendants.of_session(marker, group))
-    shutil.rmtree(folder, ignore_errors=True)
+    if not worth_keeping():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _close_all_but(kept: int) -> None:

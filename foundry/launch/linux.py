@@ -44,3 +44,12 @@ def keep_addresses_fixed() -> None:
     if current == -1 or _libc.personality(current | ADDR_NO_RANDOMIZE) == -1:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
+
+
+def may_keep_addresses_fixed() -> bool:
+    """Whether address randomisation may be turned off. What this process executes next is not changed."""
+    _libc.personality.argtypes = [ctypes.c_ulong]
+    current = _libc.personality(CURRENT_PERSONALITY)
+    if current == -1 or _libc.personality(current | ADDR_NO_RANDOMIZE) == -1:
+        return False
+    return bool(_libc.personality(current) != -1)

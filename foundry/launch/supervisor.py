@@ -46,8 +46,9 @@ class Ended:
 class Supervisor:
     """Runs commands of one session, one after the other. Use it as a context manager, in the main thread."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, worth_keeping: Callable[[], bool] = lambda: False) -> None:
         self._folder = folder
+        self._worth_keeping = worth_keeping
         self.fault: Exception | None = None
         """What went wrong in a tick; there were no more of them."""
         self._process = 0
@@ -59,7 +60,7 @@ class Supervisor:
     def __enter__(self) -> Supervisor:
         self._others = frozenset(descendants.below(os.getpid()))
         self._terminal = Terminal()
-        self._keeper = Keeper(self._folder)
+        self._keeper = Keeper(self._folder, self._worth_keeping)
         linux.adopt_orphans()
         self._wake_read, self._wake_write = os.pipe()
         for end in (self._wake_read, self._wake_write):

@@ -6,12 +6,14 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from foundry import env
 from foundry.compat import gpu, peer
+from foundry.compat.gate import ARGUMENTS
 from foundry.errors import (
     AbandonedError,
     ArchiveExistsError,
@@ -28,9 +30,13 @@ from foundry.session import context, product
 from foundry.session.listener import Listener
 from foundry.session.product import Product
 from foundry.session.ready import CommitWatch, LogWatch, UrlWatch, Watch
+from foundry.session.record import Record
 from foundry.session.status import Status
-from foundry.session.workspace import Workspace
+from foundry.session.workspace import Workspace, left_overs, remove_old_left_overs
 from foundry.store import catalog, key, location
+
+if TYPE_CHECKING:
+    from foundry.model import Capture as Model
 
 TICK_SECONDS = 0.1
 FIRST_USE_SECONDS = 5.0
@@ -52,6 +58,7 @@ class Request:
     stop_when_ready: bool = False
     simulated: bool = False
     all_kernels: bool = False
+    thin: bool = False
     quiet: bool = False
 
 
@@ -84,9 +91,15 @@ def run(request: Request, environment: Mapping[str, str], listener: Listener, *,
     found = executables.find(request.command, environment)
     executables.require_hookable(found, environment)
     target, replace = _target(request, found, environment, listener)
+    known = context.of_command(request.command, environment, version=version, simulated=request.simulated)
+    _tell_left_overs(known, listener)
     with Workspace() as workspace:
         capture = _Capture(request, workspace, target, replace, listener)
-        capture.context = context.of_command(request.command, environment, version=version)
+        capture.context = known
+        capture.lean = lambda whole: _lean(whole, found, environment)
+        workspace.note(
+            Record(known, found.path, str(target), request.all_kernels, request.thin, started=int(time.time()))
+        )
         hooked = launch_environment.for_capture(
             environment,
             spool=workspace.spool,
@@ -95,12 +108,26 @@ def run(request: Request, environment: Mapping[str, str], listener: Listener, *,
             simulated=request.simulated,
         )
         started = time.monotonic()
-        with Supervisor(workspace.folder) as supervisor:
+        with Supervisor(workspace.folder, workspace.worth_keeping) as supervisor:
             on_line = capture.log_watch.look_at if capture.log_watch else None
             ended = supervisor.run(found, hooked, tick=capture.tick, on_line=on_line)
             if supervisor.fault:
                 listener.warn(f"stopped looking whether it is ready: {supervisor.fault}")
             return capture.finish(ended, time.monotonic() - started)
+
+
+def _lean(capture: Model, found: executables.Executable, environment: Mapping[str, str]) -> Model:
+    from foundry.session import thin
+
+    return thin.leave_out(capture, thin.Libraries(found, environment))
+
+
+def _tell_left_overs(known: Mapping[str, str], listener: Listener) -> None:
+    """Tell of an earlier capture of the same command that was killed, and clear away what is too old."""
+    remove_old_left_overs()
+    for one in left_overs():
+        if one.record.context.get(ARGUMENTS) == known[ARGUMENTS]:
+            listener.note(f"an earlier capture of this command was killed; `foundry pack {one.folder}` finishes it")
 
 
 def _target(
@@ -138,6 +165,7 @@ class _Capture:
     """The state of one capture while its command runs and afterwards."""
 
     context: dict[str, str]
+    lean: Callable[[Model], Model]
 
     def __init__(self, request: Request, workspace: Workspace, target: Path, replace: bool, listener: Listener) -> None:
         self._request = request
@@ -223,6 +251,10 @@ class _Capture:
         graphs = sum(len(process.graphs) for process in capture.processes)
         if before and graphs <= before.graphs and _gave_up(findings) <= _gave_up(before.findings):
             return
+        if self._request.thin:
+            capture = self.lean(capture)
+            if not capture.outside:
+                self._listener.warn("nothing is left out: no kernel image was found again in a library file here")
         self._product = product.write(capture, findings, self._target, force=self._replace or before is not None)
 
     def finish(self, ended: Ended, seconds: float) -> Outcome:
@@ -254,6 +286,8 @@ class _Capture:
         if self._product and self._product is not self._told:
             self._told = self._product
             self._listener.note(f"wrote {self._product.line()}")
+            if self._product.left_out_note:
+                self._listener.note(f"  {self._product.left_out_note}")
             for line in product.worst_findings(self._product.findings):
                 self._listener.note(f"  {line}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,14 @@ from foundry.store import images
 from foundry.store.location import Location
 
 if TYPE_CHECKING:
-    from foundry.archive import Summary
+    from foundry.archive import Find, Summary
+    from foundry.session.thin import Libraries
 
 
-def folder_for(archive_path: Path, summary: Summary, place: Location, listener: Listener) -> Path:
-    """Give the images of an archive, from the cache or made now."""
+def folder_for(
+    archive_path: Path, summary: Summary, place: Location, listener: Listener, libraries: Callable[[], Libraries]
+) -> Path:
+    """Give the images of an archive, from the cache or made now. `libraries` are asked for if the archive is thin."""
     roles = [process.role for process in summary.processes]
     if not roles:
         raise MismatchError(f"`{archive_path}` holds no process", code="mismatch-no-graphs", hint="capture again")
@@ -26,14 +30,15 @@ def folder_for(archive_path: Path, summary: Summary, place: Location, listener: 
         if images.ready(folder, roles, hook.image_fault):
             return folder
     with listener.step("unpacking the archive for this and later starts"):
-        _build(archive_path, candidates[-1], summary.capture_id)
+        find = libraries().require if summary.thin else None
+        _build(archive_path, candidates[-1], summary.capture_id, find)
     return candidates[-1]
 
 
-def _build(archive_path: Path, folder: Path, capture_id: str) -> None:
+def _build(archive_path: Path, folder: Path, capture_id: str, find: Find | None) -> None:
     from foundry import archive, image
 
-    capture = archive.read(archive_path)
+    capture = archive.read(archive_path, find)
 
     def build(temporary: Path) -> None:
         for process in capture.processes:

@@ -28,6 +28,8 @@ class Product:
     simulated: bool
     complete: bool
     findings: tuple[Finding, ...]
+    left_out: int = 0
+    left_out_note: str = ""
 
     def line(self) -> str:
         """Write the one line that a capture ends with."""
@@ -57,6 +59,7 @@ class Product:
             "images": self.images,
             "simulated": self.simulated,
             "complete": self.complete,
+            "left_out": self.left_out,
             "findings": [
                 {
                     "code": finding.code,
@@ -87,6 +90,7 @@ def pack(
     """
     from foundry.findings import DISARMED, Finding, Severity
     from foundry.pack import pack as pack_spool
+    from foundry.session.libraries import Distributions
 
     if not processes_seen(spool):
         if disarmed:
@@ -97,18 +101,20 @@ def pack(
             hint="the command must use CUDA in a process that keeps `LD_PRELOAD`: "
             "not through `env -i`, `sudo`, a container or a remote worker",
         )
-    capture, findings = pack_spool(spool, context=context, all_kernels=all_kernels)
+    distributions = Distributions()
+    capture, findings = pack_spool(spool, context=context, all_kernels=all_kernels, origin=distributions.origin)
     told = {finding.where for finding in findings if finding.code == DISARMED}
     for role, reason in (disarmed or {}).items():
         if role not in told:
             text = f"recording ended early: {reason}"
             findings.append(Finding(DISARMED, Severity.ERROR, text, role))
-    return replace(capture, findings=tuple(findings)), findings
+    return replace(capture, findings=tuple(findings), packages=distributions.versions()), findings
 
 
 def write(capture: Capture, findings: list[Finding], path: Path, *, force: bool) -> Product:
     """Write the archive and measure it."""
     from foundry import archive
+    from foundry.session import thin
 
     capture_id = archive.write(capture, path, force=force)
     graphs = [graph for process in capture.processes for graph in process.graphs]
@@ -122,6 +128,8 @@ def write(capture: Capture, findings: list[Finding], path: Path, *, force: bool)
         simulated=any(process.simulated for process in capture.processes),
         complete=all(process.complete for process in capture.processes),
         findings=tuple(findings),
+        left_out=len(capture.outside),
+        left_out_note=thin.note(capture),
     )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from foundry.errors import FoundryError
+from foundry.model.constants import MOMENT_PREFIX
 from foundry.session.status import Status
 
 if TYPE_CHECKING:
@@ -36,6 +37,12 @@ def of_restore(plan: Plan, spool: Path, status: Status) -> dict[str, object]:
     result["counters"] = _added([process["counters"] for process in processes])
     result["processes"] = processes
     return result
+
+
+def _moments(told: dict[str, int]) -> dict[str, float]:
+    """Give the seconds from the begin of the process to each moment, in the order in which they came."""
+    in_order = sorted(told.items(), key=lambda item: (item[1], item[0]))
+    return {name.removeprefix(MOMENT_PREFIX).removesuffix("_ns"): value / 1e9 for name, value in in_order}
 
 
 def _number(value: object) -> int:
@@ -71,6 +78,7 @@ def _processes(spool: Path) -> list[dict[str, object]]:
                 "build_seconds": sum(graph.build_nanoseconds for graph in restored) / 1e9,
                 "counters": dict(sorted(process.counters.items())),
                 "seconds": {name: value / 1e9 for name, value in sorted(process.timings.items())},
+                "moments": _moments(process.moments),
                 "findings": [{"code": told.code, "text": told.text} for told in process.told]
                 + [{"code": finding.code, "text": finding.text} for finding in process.findings],
             }

@@ -22,6 +22,7 @@ from foundry.store import catalog, key, location, secrets
 
 if TYPE_CHECKING:
     from foundry.archive import Summary
+    from foundry.session.thin import Libraries
     from foundry.store.location import Location
 
 
@@ -104,7 +105,13 @@ def _restoring(
     gate.require_usable(summary, models, simulated=request.simulated)
     for note in gate.differences(summary, secrets.masked(request.command), environment):
         listener.note(note)
-    folder = images.folder_for(path, summary, place, listener)
+
+    def libraries() -> Libraries:
+        from foundry.session.thin import Libraries
+
+        return Libraries(found, environment)
+
+    folder = images.folder_for(path, summary, place, listener, libraries)
     return Plan(found, place, path, summary, folder)
 
 

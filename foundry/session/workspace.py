@@ -1,4 +1,4 @@
-"""The private folder of one session: the spool, the status file."""
+"""The private folder of one session: the spool, the status file, and of a capture the record of what it was to be."""
 
 from __future__ import annotations
 
@@ -7,23 +7,37 @@ import os
 import shutil
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from foundry.errors import FoundryError
+from foundry.session import record
+from foundry.session.record import Record
 from foundry.store.location import Location, make_private
 
+PREFIX = "foundry-"
 LOCK_NAME = "lock"
+SPOOL_NAME = "spool"
+STATUS_NAME = "status"
+EVENTS = "*/events"
+LEFT_OVER_SECONDS = 7 * 24 * 3600.0
+"""How long what a killed capture left is kept."""
 FIRST_KEPT_FILE = 100
 HALF_MADE_SECONDS = 3600.0
 
 
 class Workspace:
-    """A folder that only this user may enter. It goes when the context ends, or by the keeper if Foundry is killed."""
+    """A folder that only this user may enter. It goes when the context ends.
+
+    Should Foundry be killed, the keeper removes it, unless it is a capture's and holds something to pack.
+    """
 
     def __init__(self) -> None:
         try:
-            self.folder = Path(tempfile.mkdtemp(prefix="foundry-"))
+            self.folder = Path(tempfile.mkdtemp(prefix=PREFIX))
             self.spool.mkdir(mode=0o700)
+            self._lock = os.open(self.folder / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
         except OSError as error:
             raise FoundryError(
                 f"no temporary folder can be made in `{tempfile.gettempdir()}`: {error.strerror}",
@@ -33,18 +47,78 @@ class Workspace:
     @property
     def spool(self) -> Path:
         """Where hooked processes write."""
-        return self.folder / "spool"
+        return self.folder / SPOOL_NAME
 
     @property
     def status(self) -> Path:
         """Where hooked processes append what they are doing."""
-        return self.folder / "status"
+        return self.folder / STATUS_NAME
+
+    def note(self, of_capture: Record) -> None:
+        """Note what is being captured, for `foundry pack`."""
+        try:
+            record.write(self.folder, of_capture)
+        except OSError as error:
+            raise FoundryError(f"`{self.folder}` cannot be written: {error.strerror}") from error
+
+    def worth_keeping(self) -> bool:
+        """Whether a process has recorded something here."""
+        return record.read(self.folder) is not None and _recorded(self.folder)
 
     def __enter__(self) -> Workspace:
         return self
 
     def __exit__(self, *_: object) -> None:
+        # First, so that a folder that is half removed when Foundry is killed is none to pack.
+        (self.folder / record.NAME).unlink(missing_ok=True)
         shutil.rmtree(self.folder, ignore_errors=True)
+        os.close(self._lock)
+
+
+@dataclass(frozen=True)
+class LeftOver:
+    """The session folder of a capture that was killed."""
+
+    folder: Path
+    record: Record
+    size: int
+    changed: float
+
+
+def left_overs() -> list[LeftOver]:
+    """Find what killed captures of this user left, newest first. Those that still run are not among them."""
+    found = []
+    for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{record.NAME}"):
+        folder = path.parent
+        noted = record.read(folder)
+        if noted is None or is_running(folder) or not _recorded(folder):
+            continue
+        try:
+            files = [file.lstat() for file in (folder / SPOOL_NAME).rglob("*")]
+            changed = max(status.st_mtime for status in files)
+        except (OSError, ValueError):
+            continue  # somebody removes it just now
+        found.append(LeftOver(folder, noted, sum(status.st_size for status in files), changed))
+    return sorted(found, key=lambda one: (-one.changed, one.folder))
+
+
+def remove_old_left_overs() -> None:
+    """Remove what captures that were killed long ago left."""
+    for one in left_overs():
+        if time.time() - one.changed > LEFT_OVER_SECONDS:
+            shutil.rmtree(one.folder, ignore_errors=True)
+
+
+def is_running(folder: Path) -> bool:
+    """Whether the Foundry that made a session folder still runs."""
+    return _locked(folder / LOCK_NAME)
+
+
+def _recorded(folder: Path) -> bool:
+    try:
+        return any(path.stat().st_size for path in (folder / SPOOL_NAME).glob(EVENTS))
+    except OSError:
+        return False
 
 
 def for_exec(location: Location) -> Path:
@@ -57,7 +131,7 @@ def for_exec(location: Location) -> Path:
         raise OSError(fault)
     remove_stale(location)
     hidden = Path(tempfile.mkdtemp(prefix=".", dir=location.sessions))
-    (hidden / "spool").mkdir(mode=0o700)
+    (hidden / SPOOL_NAME).mkdir(mode=0o700)
     _lock_for_life(hidden / LOCK_NAME)
     return hidden.rename(hidden.with_name(hidden.name[1:]))
 

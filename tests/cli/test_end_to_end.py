@@ -138,7 +138,7 @@ def test_a_cached_image_that_was_damaged_is_made_again(command: CommandLine) -> 
 
 
 def test_the_doctor_sees_the_hook_and_its_table(command: CommandLine) -> None:
-    checks = {check["what"]: check for check in json.loads(command.run("doctor", "--json").stdout)}
+    checks = {check["what"]: check for check in json.loads(command.run("doctor", "--json").stdout)["checks"]}
     assert checks["hook"]["state"] == checks["simulator"]["state"] == "ok"
     table = json.loads(command.run("doctor", "--table", "--json").stdout)
     assert {"family": "init", "symbol": "cuInit", "since": "2000", "capture": "record", "restore": "own"} in table
