@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from .commands import capture, doctor, inspect, restore, verify
+from .commands import capture, diff, doctor, inspect, pack, restore, verify
 from .commands import list as list_command
 from .options import exit_codes
 
-COMMANDS = (capture, restore, inspect, list_command, verify, doctor)
+COMMANDS = (capture, restore, inspect, diff, list_command, verify, pack, doctor)
 
 
 def application() -> Any:
@@ -19,7 +19,6 @@ def application() -> Any:
         name="foundry",
         help="Capture a GPU program's CUDA graphs and kernels once, and start from them in seconds.",
         epilog=exit_codes("each command's help lists its own"),
-        add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

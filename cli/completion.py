@@ -21,6 +21,13 @@ def archive_names(incomplete: str) -> list[str]:
     return found
 
 
+def allowable_codes(incomplete: str) -> list[str]:
+    """List the codes that `--allow` takes and that begin so."""
+    from foundry.compat.codes import RULES, allowable
+
+    return sorted(code for code in RULES if code.startswith(incomplete) and allowable(code))
+
+
 def _entries(prefix: str, start: str) -> list[str]:
     try:
         entries = list(Path(prefix or ".").expanduser().iterdir())

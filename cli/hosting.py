@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 def item_lines(archive: str, items: Sequence[Item]) -> list[str]:
     """Write a line for the whole, then one for each item that is not the same."""
+    from foundry.compat.codes import allowable
     from foundry.compat.items import ORDER, Level, usable
 
     counts = Counter(item.level for item in items)
@@ -19,8 +20,10 @@ def item_lines(archive: str, items: Sequence[Item]) -> list[str]:
     told = [f"`{archive}` {'can be' if usable(items) else 'cannot be'} restored here: {numbers}"]
     for item in items:
         if item.level is not Level.SAME:
-            where = f"{item.where}: " if item.where else ""
-            told.append(
-                f"{item.level.value}: {item.code}: {where}{item.what}: archive {item.archive}, here {item.here}"
-            )
+            told.append(f"{item.level.value}: {item}")
+    blocking = dict.fromkeys(item.code for item in items if item.level is Level.REFUSE)
+    if blocking:
+        flags = " ".join(f"--allow {code}" for code in blocking if allowable(code))
+        never = ", ".join(code for code in blocking if not allowable(code))
+        told.append(f"never allowed: {never}" if never else f"can be allowed: {flags}")
     return told

@@ -9,12 +9,23 @@ from typing import Annotated, Optional
 
 import typer
 
-from .completion import archive_names
+from .completion import allowable_codes, archive_names
 
 CODES_WIDTH = 76
 
 Simulated = Annotated[
     bool, typer.Option("--sim", help="Run on the simulated GPU that comes with foundry; every report says so.")
+]
+Allow = Annotated[
+    Optional[list[str]],  # noqa: UP045 - as below
+    typer.Option(
+        "--allow",
+        metavar="CODE",
+        help="Let a difference from the capture pass, by its code; may be repeated. `foundry verify --host` shows "
+        "codes, cli/README.md what each risks.",
+        show_default=False,
+        autocompletion=allowable_codes,
+    ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but warnings and errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from foundry.compat.gate import ARGUMENTS
+from foundry.compat.compare import ARGUMENTS
 
 if TYPE_CHECKING:
     from rich.console import Console

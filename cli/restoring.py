@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from foundry.compat import codes
 from foundry.session import restore
 
 from .context import Context
@@ -19,6 +20,7 @@ def request_of(arguments: list[str], command: list[str] | None) -> restore.Reque
         return None
     flags = {"--sim": False, "--quiet": False, "--json": False}
     values: dict[str, str] = {}
+    allowed: list[str] = []
     archives: list[str] = []
     words = iter(arguments[1:])
     for word in words:
@@ -29,12 +31,14 @@ def request_of(arguments: list[str], command: list[str] | None) -> restore.Reque
             flags[word] = True
         elif name in ("--on-mismatch", "--report"):
             values[name] = value if equals else next(words, "")
+        elif name == "--allow":
+            allowed.append(value if equals else next(words, ""))
         elif word.startswith("-") or archives:
             return None
         else:
             archives.append(word)
     mismatch = values.get("--on-mismatch", FALLBACK)
-    if mismatch not in (FALLBACK, FAIL) or "" in (*values.values(), *archives):
+    if mismatch not in (FALLBACK, FAIL) or "" in (*values.values(), *allowed, *archives):
         return None
     return restore.Request(
         command=command,
@@ -44,6 +48,7 @@ def request_of(arguments: list[str], command: list[str] | None) -> restore.Reque
         report_line=flags["--json"],
         simulated=flags["--sim"],
         quiet=flags["--quiet"],
+        allowed=codes.require_allowable(allowed),
     )
 
 

@@ -23,7 +23,7 @@ COMPUTE_MAJOR, COMPUTE_MINOR = 75, 76
 CAPTURE_OF_THIS_THREAD = 1
 KERNEL = b"add_index"
 PTX = b"""
-.version 6.0
+.version 6.3
 .target sm_75
 .address_size 64
 .visible .entry add_index(.param .u64 words, .param .u32 count)

@@ -8,12 +8,13 @@ from typing import Annotated, Optional
 
 import typer
 
+from foundry.compat import codes
 from foundry.errors import UsageError
 from foundry.session import restore
 
 from .. import restoring
 from ..context import Context
-from ..options import RUN_CODES, JsonLine, OptionalArchive, Quiet, Simulated
+from ..options import RUN_CODES, Allow, JsonLine, OptionalArchive, Quiet, Simulated
 
 NAME = "restore"
 SHORT = "Run CMD with the graphs and kernels of an archive."
@@ -23,7 +24,7 @@ EXIT_CODES = (
     "with --on-mismatch fail also",
     "1    there is no such archive, or it cannot be read",
     "4    the archive was written by a newer foundry",
-    "5    the archive must not be used here: other GPU model, driver or command",
+    "5    the archive must not be used here: another GPU model, driver, command or engine",
 )
 USAGE = "[OPTIONS] [ARCHIVE] -- CMD..."
 
@@ -54,6 +55,7 @@ def command(
             show_default=False,
         ),
     ] = None,
+    allow: Allow = None,
     simulated: Simulated = False,
     quiet: Quiet = False,
     json_line: JsonLine = False,
@@ -61,7 +63,8 @@ def command(
     """Run CMD and give it back the CUDA graphs and kernels of an archive.
 
     Without ARCHIVE the store is asked for the one of this command, as `foundry capture -- CMD` left it. What cannot be
-    proven equal is given up before it is used, and the command's own capture runs instead.
+    proven equal is given up before it is used, and the command's own capture runs instead. Where the archive was made
+    on another machine or by another command, all of it is: `foundry verify --host` says what differs, by which codes.
 
     foundry becomes the command, unless --report, --json or --on-mismatch fail leave it something to do: then it stays
     its parent, and starts it again with address randomisation off should the address range be taken.
@@ -77,5 +80,6 @@ def command(
         report_line=json_line,
         simulated=simulated,
         quiet=quiet,
+        allowed=codes.require_allowable(allow or ()),
     )
     return restoring.run(session, request)

@@ -31,6 +31,8 @@ def decode(data: bytes) -> Fields:
         raise ContentError(f"text is not UTF-8 at byte {error.start}") from None
     except RecursionError:
         raise ContentError("text nests too deep") from None
+    except MemoryError:
+        raise ContentError("text holds more than there is memory for") from None
     except ValueError as error:
         raise ContentError(f"text is not JSON: {error}") from None
     return Fields(value, "")

@@ -28,7 +28,7 @@ svg.graph text { fill: var(--text); } svg.graph .faint { fill: var(--faint); }
 svg.graph .heading { font-size: 13px; font-weight: 600; }
 svg.graph .box { fill: var(--box); stroke: var(--line); } svg.graph .many { stroke: var(--kernel); stroke-width: 1.5; }
 svg.graph .edge { fill: none; stroke: var(--edge); stroke-width: 1.2; } svg.graph .special { stroke-dasharray: 4 3; }
-svg.graph .mark { fill: var(--faint); } svg.graph .kernel { fill: var(--kernel); }
+svg.graph .mark, svg.graph .node { fill: var(--faint); } svg.graph .kernel { fill: var(--kernel); }
 svg.graph .memcpy, svg.graph .memset { fill: var(--memory); }
 svg.graph .wait_event, svg.graph .event_record { fill: var(--event); } svg.graph .refused { fill: var(--refused); }
 """
@@ -135,7 +135,7 @@ def _row(nodes: Sequence[Node], piece: Piece, row: int, x: float, line: float) -
     mark = "⇢ " if piece.links[row] else ""
     return (
         f"<g><title>{told}</title>"
-        f'<rect class="{clean(kind)}" x="{x + 6:.1f}" y="{line - 9:.1f}" width="3" height="11"/>'
+        f'<rect class="node {clean(kind)}" x="{x + 6:.1f}" y="{line - 9:.1f}" width="3" height="11"/>'
         + _text(x + 14, line, str(node["index"]), "faint")
         + _text(x + 46, line, mark + shortened(label(node), LONGEST_LABEL), "")
         + "</g>"

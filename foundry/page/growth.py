@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -19,10 +21,11 @@ def growth(process: Process) -> Markup | None:
     if len(table) < 2:
         return None
     steps = _steps(process)
-    curves = [_standing(process, arena, steps) for arena in Arena]
-    tallest = int(max(sum(curves).max(), 1))  # type: ignore[union-attr]
     points = _thinned(steps)
-    paths, below = [], np.zeros(steps)
+    curves = [_standing(process, arena, points) for arena in Arena]
+    changes = np.unique(np.concatenate([table["born"], table["died"][table["died"] != NONE]]))
+    tallest = int(max(sum(_standing(process, arena, changes) for arena in Arena).max(), 1))  # type: ignore[union-attr]
+    paths, below = [], np.zeros(len(points))
     for arena, curve in zip(Arena, curves, strict=True):
         above = below + curve
         if curve.any():
@@ -65,13 +68,18 @@ def _steps(process: Process) -> int:
     return max(last, *(graph.step for graph in process.graphs), 0) + 1 if process.graphs else last + 1
 
 
-def _standing(process: Process, arena: Arena, steps: int) -> npt.NDArray[np.float64]:
+def _standing(process: Process, arena: Arena, steps: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Sum up what stood after each of the steps. Steps are as large as an archive says, so nothing is sized by them."""
     table = process.allocations[process.allocations["arena"] == arena]
-    change = np.zeros(steps + 1)
-    np.add.at(change, np.minimum(table["born"], steps), table["taken"].astype(np.float64))
     gone = table[table["died"] != NONE]
-    np.add.at(change, np.minimum(gone["died"], steps), -gone["taken"].astype(np.float64))
-    return np.cumsum(change)[:steps]
+    return _sums(table["born"], table["taken"], steps) - _sums(gone["died"], gone["taken"], steps)
+
+
+def _sums(at: npt.NDArray[Any], sizes: npt.NDArray[Any], steps: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    order = np.argsort(at, kind="stable")
+    sums = np.concatenate([np.zeros(1), np.cumsum(sizes[order].astype(np.float64))])
+    found: npt.NDArray[np.float64] = sums[np.searchsorted(at[order], steps, side="right")]
+    return found
 
 
 def _thinned(steps: int) -> npt.NDArray[np.int64]:
@@ -91,7 +99,7 @@ def _area(
 
     ends = [*points[1:].tolist(), steps]
     top, bottom = [], []
-    for step, end in zip(points.tolist(), ends, strict=True):
-        top += [place(step, float(above[step])), place(end, float(above[step]))]
-        bottom += [place(step, float(below[step])), place(end, float(below[step]))]
+    for step, end, high, low in zip(points.tolist(), ends, above.tolist(), below.tolist(), strict=True):
+        top += [place(step, high), place(end, high)]
+        bottom += [place(step, low), place(end, low)]
     return tag("path", d=trusted("M" + "L".join([*top, *reversed(bottom)]) + "Z"), class_=style)

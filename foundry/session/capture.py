@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from foundry import env
 from foundry.compat import gpu, peer
-from foundry.compat.gate import ARGUMENTS
+from foundry.compat.compare import ARGUMENTS
 from foundry.errors import (
     AbandonedError,
     ArchiveExistsError,

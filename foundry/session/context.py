@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from foundry import env
 from foundry.compat import gpu
-from foundry.compat.gate import ARGUMENTS, RELEASE, VARIABLE, VERSION, captured_arguments
+from foundry.compat.compare import ARGUMENTS, RELEASE, VARIABLE, VERSION, captured_arguments
 from foundry.store.secrets import masked
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from foundry import native
 from foundry.compat import host, packages, probe
-from foundry.compat.gate import captured_arguments
+from foundry.compat.compare import captured_arguments
 from foundry.compat.items import Item
 from foundry.compat.library_files import LibraryFiles
 from foundry.errors import FoundryError
@@ -28,6 +28,7 @@ def examine(
     environment: Mapping[str, str],
     simulated: bool,
     version: str,
+    allowed: Collection[str] = (),
 ) -> list[Item]:
     """Compare an archive with this machine, worst first. `command` None: packages are those of the captured command.
 
@@ -46,6 +47,7 @@ def examine(
         version=version,
         hook_fault=_hook_fault(),
         library=lambda library: finder.build_id(library.name, library.build_id),
+        allowed=allowed,
     )
     return host.examine(archive, here)
 

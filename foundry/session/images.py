@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from foundry import native
 from foundry.errors import ArchiveError, DiskFullError, MismatchError
 from foundry.session.listener import Listener
+from foundry.session.surroundings import NOTED, Surroundings
 from foundry.store import images
 from foundry.store.location import Location
 
 if TYPE_CHECKING:
     from foundry.archive import Find, Summary
-    from foundry.session.thin import Libraries
 
 
-def folder_for(
-    archive_path: Path, summary: Summary, place: Location, listener: Listener, libraries: Callable[[], Libraries]
-) -> Path:
-    """Give the images of an archive, from the cache or made now. `libraries` are asked for if the archive is thin."""
+def folder_for(archive_path: Path, summary: Summary, place: Location, listener: Listener, around: Surroundings) -> Path:
+    """Give the images of an archive, from the cache or made now, with a note of the libraries that they came from."""
     roles = [process.role for process in summary.processes]
     if not roles:
         raise MismatchError(f"`{archive_path}` holds no process", code="mismatch-no-graphs", hint="capture again")
     candidates = images.candidates(place, summary.capture_id, native.ABI)
     hook = native.Hook()
     for folder in candidates:
-        if images.ready(folder, roles, hook.image_fault):
+        if (folder / NOTED).is_file() and images.ready(folder, roles, hook.image_fault):
             return folder
     with listener.step("unpacking the archive for this and later starts"):
-        find = libraries().require if summary.thin else None
-        _build(archive_path, candidates[-1], summary.capture_id, find)
+        find = around.thin().require if summary.thin else None
+        _build(archive_path, candidates[-1], summary.capture_id, find, around)
     return candidates[-1]
 
 
-def _build(archive_path: Path, folder: Path, capture_id: str, find: Find | None) -> None:
+def _build(archive_path: Path, folder: Path, capture_id: str, find: Find | None, around: Surroundings) -> None:
     from foundry import archive, image
 
     capture = archive.read(archive_path, find)
@@ -43,6 +40,7 @@ def _build(archive_path: Path, folder: Path, capture_id: str, find: Find | None)
     def build(temporary: Path) -> None:
         for process in capture.processes:
             image.build(capture, process.role, temporary / f"{process.role}{images.SUFFIX}", capture_id)
+        around.note(capture, temporary)
 
     try:
         images.make(folder, build)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from foundry.compat import codes
+from foundry.compat.items import Level
 from foundry.errors import FoundryError
 from foundry.model.constants import MOMENT_PREFIX
 from foundry.session.status import Status
@@ -26,7 +28,8 @@ def of_restore(plan: Plan, spool: Path, status: Status) -> dict[str, object]:
         "archive": str(plan.archive) if plan.archive else None,
         "capture_id": summary.capture_id if summary else None,
         "started_without_restore": refused,
-        "code": getattr(plan.refused, "code", None),
+        "code": _code(plan, status),
+        "differences": [codes.document(item) for item in plan.items if item.level not in (Level.SAME, Level.UNKNOWN)],
         "disarmed": dict(sorted(status.disarmed.items())),
         "graphs_in_archive": summary.graphs if summary else 0,
     }
@@ -37,6 +40,12 @@ def of_restore(plan: Plan, spool: Path, status: Status) -> dict[str, object]:
     result["counters"] = _added([process["counters"] for process in processes])
     result["processes"] = processes
     return result
+
+
+def _code(plan: Plan, status: Status) -> str | None:
+    """Give the code of why there was no restore, or why a process gave it up; None if there is none."""
+    told: str | None = getattr(plan.refused, "code", None)
+    return told or next(filter(None, map(codes.code_of, status.disarmed.values())), None)
 
 
 def _moments(told: dict[str, int]) -> dict[str, float]:

@@ -13,22 +13,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from foundry.compat import gate, gpu, peer
+from foundry.compat.items import Item, Level
 from foundry.errors import ArchiveNotFoundError, FoundryError
 from foundry.launch import environment as launch_environment
 from foundry.launch import executable as executables
 from foundry.session import images, workspace
 from foundry.session.listener import Listener
+from foundry.session.surroundings import Surroundings
 from foundry.store import catalog, key, location, secrets
 
 if TYPE_CHECKING:
     from foundry.archive import Summary
-    from foundry.session.thin import Libraries
     from foundry.store.location import Location
 
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked for. `archive` None means the store; `fail`: an error instead of a plain start."""
+    """What the user asked for. `archive` None means the store; `fail`: an error instead of a plain start.
+
+    `allowed`: codes of differences that may pass.
+    """
 
     command: Sequence[str]
     archive: Path | None = None
@@ -37,6 +41,7 @@ class Request:
     report_line: bool = False
     simulated: bool = False
     quiet: bool = False
+    allowed: frozenset[str] = frozenset()
 
     @property
     def needs_parent(self) -> bool:
@@ -46,7 +51,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Plan:
-    """How the command will be started. Without images it is started plainly, for the reason in `refused`."""
+    """How the command will be started. Without images it is started plainly, for the reason in `refused`.
+
+    `items`: what differs from the capture, as far as it is known before the start.
+    """
 
     executable: executables.Executable
     place: Location | None
@@ -54,6 +62,7 @@ class Plan:
     summary: Summary | None = None
     images: Path | None = None
     refused: FoundryError | None = None
+    items: Sequence[Item] = ()
 
     @property
     def restores(self) -> bool:
@@ -85,7 +94,7 @@ def plan(request: Request, environment: Mapping[str, str], listener: Listener) -
     if request.fail:
         raise refused
     listener.warn(f"{refused}; starting without restore" + (f" (hint: {refused.hint})" if refused.hint else ""))
-    return Plan(found, place, request.archive, refused=refused)
+    return Plan(found, place, request.archive, refused=refused, items=getattr(refused, "items", ()))
 
 
 def _restoring(
@@ -101,18 +110,22 @@ def _restoring(
     if not path.is_file():
         raise ArchiveNotFoundError(f"no archive at `{path}`", hint=f"`foundry capture -o {path} -- CMD`")
     summary = archive.summary(path)
-    models = gpu.expected_models(environment, simulated=request.simulated)
-    gate.require_usable(summary, models, simulated=request.simulated)
-    for note in gate.differences(summary, secrets.masked(request.command), environment):
-        listener.note(note)
-
-    def libraries() -> Libraries:
-        from foundry.session.thin import Libraries
-
-        return Libraries(found, environment)
-
-    folder = images.folder_for(path, summary, place, listener, libraries)
-    return Plan(found, place, path, summary, folder)
+    around = Surroundings(found, environment)
+    start = gate.Start(
+        arguments=secrets.masked(request.command),
+        environment=environment,
+        simulated=request.simulated,
+        models=gpu.expected_models(environment, simulated=request.simulated),
+        release=gpu.driver_version(),
+        packages=around.packages() if summary.packages else {},
+    )
+    items = gate.pass_through(gate.examine(summary, start), request.allowed)
+    folder = images.folder_for(path, summary, place, listener, around)
+    items = gate.pass_through([*items, *around.compared(folder)], request.allowed)
+    for item in items:
+        if item.level is Level.WARN:
+            listener.warn(f"{item} (`--allow {item.code}` lets it pass)")
+    return Plan(found, place, path, summary, folder, items=items)
 
 
 def _in_store(request: Request, found: executables.Executable, environment: Mapping[str, str], place: Location) -> Path:
@@ -159,6 +172,7 @@ def environment_of(
         image=prepared.images,
         quiet=request.quiet,
         simulated=request.simulated,
+        allowed=request.allowed,
     )
 
 

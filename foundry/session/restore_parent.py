@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from foundry.compat import codes
 from foundry.errors import DiskFullError, FoundryError, MismatchError
 from foundry.launch.supervisor import Ended, Supervisor
 from foundry.session import report
@@ -107,10 +108,12 @@ class _Parent:
             role, reason = next(iter(self.status.disarmed.items()))
             self._reason = f"{role}: {reason}"
         if self._reason:
+            given = [code for part in self._reason.partition(": ")[2].split("; ") if (code := codes.code_of(part))]
+            again = codes.hint(given)
             problem = MismatchError(
                 f"the restore was given up, so the command was ended: {self._reason}",
-                code=DISARMED,
-                hint="capture again, or let it start without restore: `--on-mismatch fallback`",
+                code=given[0] if given else DISARMED,
+                hint=f"{again}; or let it start without restore: `--on-mismatch fallback`",
             )
         final = self._report(ended)
         final["error"] = str(problem) if problem else None

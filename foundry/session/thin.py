@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from foundry.binary.fatbin import FatbinError, unpack
-from foundry.compat.host import LIBRARY_NEEDED
+from foundry.compat.codes import LIBRARY_NEEDED
 from foundry.compat.library_files import LibraryFiles
 from foundry.compat.packages import import_folders
 from foundry.errors import FoundryError, MismatchError

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from foundry import archive
-from foundry.compat.gate import SIMULATED
+from foundry.compat.codes import SIMULATED
 from foundry.errors import MismatchError, MissingPackageError
 from foundry.launch import environment as launch_environment
 from foundry.verify.device import parent

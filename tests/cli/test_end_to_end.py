@@ -103,7 +103,7 @@ def test_another_simulated_gpu_is_refused_by_name_before_the_start(command: Comm
     words = ("--sim", "a.fdry", "--", *server("--once"))
     result = command.run("restore", "--on-mismatch", "fail", *words, environment=other)
     assert (result.returncode, result.stdout) == (5, "")
-    assert "`NVIDIA Simulated H200`, and this machine has `NVIDIA Simulated A100`" in result.stderr
+    assert "mismatch-gpu-model: GPU model: archive NVIDIA Simulated H200, here NVIDIA Simulated A100" in result.stderr
     result = command.run("restore", *words, environment=other)
     assert result.returncode == 0
     assert result.stdout != ""
@@ -160,6 +160,8 @@ sys.path.insert(0, %r)
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
+SAME = ("--quiet", "--once")
+
 
 def test_a_range_that_something_else_took_is_had_at_a_second_start(command: CommandLine) -> None:
     command.run("capture", "-q", "--sim", "-o", "a.fdry", "--", *server("--once"))
@@ -169,7 +171,7 @@ def test_a_range_that_something_else_took_is_had_at_a_second_start(command: Comm
     assert bases
     script = command.work / "occupied.py"
     script.write_text(OCCUPY % (bases, str(SERVER), str(SERVER.parent)))
-    words = ("--json", "--sim", "a.fdry", "--", sys.executable, script, "--quiet", "--once")
+    words = ("--json", "--sim", "--allow", "mismatch-arguments", "a.fdry", "--", sys.executable, script, *SAME)
     result = command.run("restore", *words)
     report = report_of(result.stderr)
     assert result.returncode == 0
@@ -184,5 +186,6 @@ def test_the_same_where_foundry_became_the_command(command: CommandLine) -> None
     bases = [device.base for process in archive.read(command.work / "a.fdry").processes for device in process.devices]
     script = command.work / "occupied.py"
     script.write_text(OCCUPY % (bases, str(SERVER), str(SERVER.parent)))
-    result = command.run("restore", "--sim", "a.fdry", "--", sys.executable, script, "--quiet", "--once")
+    words = ("--sim", "--allow", "mismatch-arguments", "a.fdry", "--", sys.executable, script, *SAME)
+    result = command.run("restore", *words)
     assert (result.returncode, result.stdout) == (0, captured.stdout)

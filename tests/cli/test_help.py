@@ -1,32 +1,28 @@
-"""Whole outputs of help and of the tables, as they were last agreed on.
-
-`UPDATE_SNAPSHOTS=1` writes them anew; read the difference before you keep it.
-"""
+"""Whole outputs of help, of tables and of summaries, at 80 columns."""
 
 from __future__ import annotations
 
-import os
+import json
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
-from helpers.commandline import CommandLine, program
+from helpers.commandline import CommandLine, program, read_until, wait_until
+from helpers.snapshots import check
 
-SNAPSHOTS = Path(__file__).with_name("snapshots")
-COMMANDS = ("capture", "restore", "inspect", "list", "verify", "doctor")
+from foundry import native
+from foundry.cli import application
+from foundry.launch import descendants
 
-
-def check(name: str, text: str) -> None:
-    path = SNAPSHOTS / f"{name}.txt"
-    if os.environ.get("UPDATE_SNAPSHOTS"):
-        path.write_text(text)
-    assert text == path.read_text()
+COMMANDS = tuple(module.NAME for module in application.COMMANDS)
+WIDTH = {"COLUMNS": "80"}
 
 
 def normal(text: str) -> str:
     """Without what differs between versions of typer: the type beside an argument, and how far columns stand apart."""
-    text = re.sub(r"(\[?ARCHIVE\]?) <path>", r"\1", text).replace("  [required]", "")
+    text = re.sub(r"(\[?[A-Z]+\]?) <path>", r"\1", text).replace("  [required]", "")
     return "\n".join(re.sub(r"(?<=\S) {2,}", "  ", line) for line in joined_columns(text).splitlines()) + "\n"
 
 
@@ -37,8 +33,9 @@ def joined_columns(text: str) -> str:
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_help(foundry_command: CommandLine, command: str) -> None:
-    result = foundry_command.run(*command.split(), "--help", environment={"COLUMNS": "100"})
+    result = foundry_command.run(*command.split(), "--help", environment=WIDTH)
     assert (result.returncode, result.stderr) == (0, "")
+    assert max(map(len, result.stdout.splitlines())) <= 80
     check(f"help-{command or 'foundry'}", normal(result.stdout))
 
 
@@ -48,7 +45,11 @@ def test_no_arguments_show_the_help(foundry_command: CommandLine) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_help_lists_its_exit_codes(foundry_command: CommandLine, command: str) -> None:
-    assert re.search(r"Exit codes:\n\n +\d", foundry_command.run(command, "--help").stdout)
+    text = foundry_command.run(command, "--help", environment=WIDTH).stdout
+    codes = re.search(r"Exit codes:\n\n((?: {4}.*\n)+)", text)
+    assert codes
+    numbers = [line.split()[0] for line in codes[1].splitlines() if line.split()[0].isdigit()]
+    assert {"0", "2"} <= set(numbers)
 
 
 def test_the_version_is_one_line(foundry_command: CommandLine) -> None:
@@ -75,15 +76,41 @@ def without_the_machine(text: str, command: CommandLine) -> str:
     return re.sub(r"(?<=\S) {2,}", "  ", text)
 
 
-def test_inspect_for_people(captured: CommandLine) -> None:
-    result = captured.run("inspect", "a.fdry")
-    assert (result.returncode, result.stderr) == (0, "")
-    check("inspect", without_the_machine(result.stdout, captured))
-
-
 def test_list_for_people(captured: CommandLine) -> None:
     result = captured.run("list")
     check("list", without_the_machine(result.stdout + result.stderr, captured))
+
+
+def test_list_on_a_narrow_terminal(captured: CommandLine) -> None:
+    result = captured.run("list", environment=WIDTH)
+    check("list-narrow", without_the_machine(result.stdout + result.stderr, captured))
+
+
+def test_capture_and_restore_summaries(tmp_path: Path) -> None:
+    command = CommandLine(tmp_path, native.library_directory())
+    words = [sys.executable, "-m", "foundry.selftest"]
+    result = command.run("capture", "--sim", "-o", "a.fdry", "--", *words, environment=WIDTH)
+    assert (result.returncode, json.loads(result.stdout)["restored"]) == (0, 0)
+    check("capture", without_the_machine(result.stderr, command))
+    result = command.run("restore", "--sim", "a.fdry", "--", *words, environment=WIDTH)
+    assert (result.returncode, json.loads(result.stdout)["restored"]) == (0, 3)
+    check("restore", re.sub(r"in \d+\.\d+ s", "in TIME", without_the_machine(result.stderr, command)))
+    refused = command.run("restore", "a.fdry", "--", *words, environment=WIDTH)
+    check("restore-refused", without_the_machine(refused.stderr.partition("\n")[0] + "\n", command))
+
+
+def test_pack(captured: CommandLine) -> None:
+    process = captured.start("capture", "-o", "b.fdry", "--", *program("--serve", "--simulated"))
+    read_until(process.stdout, "serving")
+    process.kill()
+    process.communicate(timeout=30)
+    (folder,) = (captured.folder / "tmp").iterdir()
+    wait_until(lambda: not descendants.of_session(f"FOUNDRY_SPOOL={folder / 'spool'}", -1))
+    found = captured.run("list", environment=WIDTH)
+    check("list-killed", without_the_machine(found.stdout + found.stderr, captured).replace(folder.name, "SESSION"))
+    result = captured.run("pack", folder, environment=WIDTH)
+    assert (result.returncode, result.stdout) == (0, "")
+    check("pack", without_the_machine(result.stderr, captured))
 
 
 def test_list_names_what_it_cannot_read(captured: CommandLine) -> None:
@@ -109,11 +136,11 @@ def test_verify(captured: CommandLine) -> None:
     path.write_bytes(content)
     result = captured.run("verify", "a.fdry")
     assert result.returncode == 1
-    assert result.stderr.startswith("foundry: error: ")
+    assert "archive-section-damaged" in result.stdout + result.stderr
 
 
 def test_no_colours_and_no_spaces_at_line_ends_when_piped(captured: CommandLine) -> None:
-    for words in (["inspect", "a.fdry"], ["list"], ["doctor"]):
+    for words in (["inspect", "a.fdry"], ["list"], ["doctor", "--no-self-test"]):
         text = captured.run(*words, environment={"TERM": "xterm-256color"}).stdout
         assert "\x1b" not in text
         assert not re.search(r" +$", text, re.MULTILINE)

@@ -13,10 +13,15 @@ from pathlib import Path
 import pytest
 from helpers.commandline import CommandLine, program, read_until, wait_until
 
+from foundry.compat.codes import RULES
+
 TELL = (
     "import os, json; print(json.dumps({name: value for name, value in os.environ.items() "
     "if name.startswith(('FOUNDRY_', 'LD_'))}))"
 )
+
+ALLOWED = ("--allow", "mismatch-arguments")
+"""For commands that the archive was not captured from."""
 
 
 @pytest.fixture
@@ -77,7 +82,7 @@ class TestFinding:
 class TestStart:
     def test_foundry_becomes_the_command(self, foundry_command: CommandLine, archive_path: Path) -> None:
         process = foundry_command.start(
-            "restore", archive_path, "--", sys.executable, "-c", "import os; print(os.getpid())"
+            "restore", *ALLOWED, archive_path, "--", sys.executable, "-c", "import os; print(os.getpid())"
         )
         out, _ = process.communicate(timeout=30)
         assert int(out) == process.pid
@@ -85,12 +90,12 @@ class TestStart:
     def test_the_command_is_told_where_its_image_is(
         self, foundry_command: CommandLine, archive_path: Path, libraries: Path
     ) -> None:
-        words = ("restore", "-q", archive_path, "--", sys.executable, "-c", TELL)
+        words = ("restore", "-q", *ALLOWED, archive_path, "--", sys.executable, "-c", TELL)
         told = json.loads(foundry_command.run(*words).stdout)
         told.pop("FOUNDRY_TRACEBACK")
         told.pop("FOUNDRY_LIBRARY_DIR")
         image = Path(told.pop("FOUNDRY_IMAGE"))
-        assert [path.name for path in image.iterdir()] == ["python-0.image"]
+        assert sorted(path.name for path in image.iterdir()) == ["libraries.json", "python-0.image"]
         assert image.is_relative_to(foundry_command.store / "images")
         spool, status = Path(told.pop("FOUNDRY_SPOOL")), Path(told.pop("FOUNDRY_STATUS"))
         assert spool.parent == status.parent
@@ -99,6 +104,7 @@ class TestStart:
             "LD_PRELOAD": str(libraries / "libfoundry_hook.so"),
             "FOUNDRY_MODE": "restore",
             "FOUNDRY_QUIET": "1",
+            "FOUNDRY_ALLOW": "mismatch-arguments",
         }
 
     def test_a_plain_start_has_nothing_of_ours(self, foundry_command: CommandLine) -> None:
@@ -108,38 +114,40 @@ class TestStart:
 
     def test_images_are_private_and_made_once(self, foundry_command: CommandLine, archive_path: Path) -> None:
         for _ in range(2):
-            foundry_command.run("restore", archive_path, "--", "true")
+            foundry_command.run("restore", *ALLOWED, archive_path, "--", "true")
         images = list(foundry_command.store.glob("images/*/*.image"))
         assert [stat.S_IMODE(path.stat().st_mode) for path in images] == [0o600]
         inode = images[0].stat().st_ino
-        foundry_command.run("restore", archive_path, "--", "true")
+        foundry_command.run("restore", *ALLOWED, archive_path, "--", "true")
         assert images[0].stat().st_ino == inode
         assert [path.name for path in images[0].parent.parent.iterdir()] == [images[0].parent.name]
 
     def test_a_damaged_image_is_made_again(self, foundry_command: CommandLine, archive_path: Path) -> None:
-        foundry_command.run("restore", archive_path, "--", "true")
+        foundry_command.run("restore", *ALLOWED, archive_path, "--", "true")
         (image,) = foundry_command.store.glob("images/*/*.image")
         good = image.read_bytes()
         image.write_bytes(b"damaged" + good[7:])
-        assert foundry_command.run("restore", "-q", archive_path, "--", "true").stderr == ""
+        assert foundry_command.run("restore", "-q", *ALLOWED, archive_path, "--", "true").stderr == ""
         assert image.read_bytes() == good
 
     def test_many_starts_at_once_share_the_image(self, foundry_command: CommandLine, archive_path: Path) -> None:
-        processes = [foundry_command.start("restore", archive_path, "--json", "--", *program()) for _ in range(6)]
+        processes = [
+            foundry_command.start("restore", *ALLOWED, archive_path, "--json", "--", *program()) for _ in range(6)
+        ]
         for process in processes:
             _, err = process.communicate(timeout=60)
             assert process.returncode == 0
             assert json.loads(err.splitlines()[-1])["restored"] is True
 
     def test_session_folders_of_ended_commands_go(self, foundry_command: CommandLine, archive_path: Path) -> None:
-        serving = foundry_command.start("restore", archive_path, "--", *program("--serve"))
+        serving = foundry_command.start("restore", *ALLOWED, archive_path, "--", *program("--serve"))
         read_until(serving.stdout, "serving")
         for _ in range(3):
-            foundry_command.run("restore", archive_path, "--", "true")
+            foundry_command.run("restore", *ALLOWED, archive_path, "--", "true")
         assert len(list((foundry_command.store / "sessions").iterdir())) == 2
         serving.terminate()
         serving.communicate(timeout=30)
-        foundry_command.run("restore", archive_path, "--", "true")
+        foundry_command.run("restore", *ALLOWED, archive_path, "--", "true")
         assert len(list((foundry_command.store / "sessions").iterdir())) == 1
 
 
@@ -159,28 +167,77 @@ class TestRefusal:
         fake_simulator(foundry_command)
         result = foundry_command.run("restore", "--sim", "--on-mismatch", "fail", "a.fdry", "--", *words)
         assert (result.returncode, result.stdout) == (5, "")
-        assert "captured on `NVIDIA Other`, and this machine has `NVIDIA Simulated H200`" in result.stderr
+        assert result.stderr == (
+            "foundry: error: the archive must not be used here: "
+            "mismatch-gpu-model: GPU model: archive NVIDIA Other, here NVIDIA Simulated H200\n\n"
+            "hint: capture again: `foundry capture -- CMD`; `--allow mismatch-gpu-model` restores all the same\n"
+        )
+        words = ("restore", "--sim", "--json", "--allow=mismatch-gpu-model", "a.fdry", "--", *words)
+        report = json.loads(foundry_command.run(*words).stderr.splitlines()[-1])
+        assert report["restored"] is True
+        assert [item["severity"] for item in report["differences"]] == ["allowed"]
 
     def test_a_simulated_archive_is_not_used_for_a_real_start(self, foundry_command: CommandLine) -> None:
         words = program("--simulated", "--say", "plain")
         foundry_command.run("capture", "-o", "a.fdry", "--", *words)
         result = foundry_command.run("restore", "a.fdry", "--", *words)
         assert (result.returncode, result.stdout) == (0, "plain\n")
-        assert "captured on the simulator" in result.stderr
+        assert "mismatch-simulated: simulated: archive the simulator, here a real driver" in result.stderr
         result = foundry_command.run("restore", "--json", "a.fdry", "--", *words)
         assert json.loads(result.stderr.splitlines()[-1])["code"] == "mismatch-simulated"
 
-    def test_other_arguments_are_told(self, foundry_command: CommandLine, archive_path: Path) -> None:
-        result = foundry_command.run("restore", archive_path, "--", *program("--api-key", "secret1"))
-        assert f"captured with other arguments: `{shlex.join(program('--graphs', 2))}`" in result.stderr
+    def test_other_arguments_are_refused_and_told_without_secrets(
+        self, foundry_command: CommandLine, archive_path: Path
+    ) -> None:
+        words = program("--graphs", 3, "--say", "plain", "--api-key", "secret1")
+        result = foundry_command.run("restore", archive_path, "--", *words)
+        assert (result.returncode, result.stdout) == (0, "plain\n")
+        assert f"mismatch-arguments: command: archive {shlex.join(program('--graphs', 2))}, here" in result.stderr
+        assert "starting without restore" in result.stderr
         assert "secret1" not in result.stderr
+        result = foundry_command.run("restore", "--json", *ALLOWED, archive_path, "--", *words)
+        report = json.loads(result.stderr.splitlines()[-1])
+        assert (report["restored"], report["code"]) == (True, None)
+        (difference,) = report["differences"]
+        assert (difference["code"], difference["severity"]) == ("mismatch-arguments", "allowed")
+
+    def test_where_a_server_serves_is_no_mismatch(self, foundry_command: CommandLine, archive_path: Path) -> None:
+        words = program("--graphs", 2, "--api-key", "secret1")
+        report = json.loads(
+            foundry_command.run("restore", "--json", archive_path, "--", *words).stderr.splitlines()[-1]
+        )
+        assert (report["restored"], [item["severity"] for item in report["differences"]]) == (True, ["note"])
+
+    def test_a_warning_is_told_with_its_code(self, foundry_command: CommandLine, archive_path: Path) -> None:
+        words = ("--", *program("--graphs", 2))
+        setting = {"CUDA_MODULE_LOADING": "EAGER"}
+        told = foundry_command.run("restore", archive_path, *words, environment=setting).stderr
+        assert told == (
+            "foundry: warning: mismatch-variable: CUDA_MODULE_LOADING: archive not set, here EAGER "
+            "(`--allow mismatch-variable` lets it pass)\n"
+        )
+        words = ("--allow", "mismatch-variable", archive_path, *words)
+        assert foundry_command.run("restore", *words, environment=setting).stderr == ""
+
+    def test_codes_that_cannot_be_allowed(self, foundry_command: CommandLine) -> None:
+        never = sorted(code for code, rule in RULES.items() if rule.never)
+        assert "mismatch-simulated" in never
+        for code in never:
+            result = foundry_command.run("restore", "--allow", code, "--", "true")
+            assert (result.returncode, result.stdout) == (2, "")
+            assert result.stderr.startswith(f"foundry: error: `--allow {code}`: it cannot be allowed: ")
+        result = foundry_command.run("restore", "--allow=all", "--", "true")
+        assert result.returncode == 2
+        assert "there is no such code" in result.stderr and "mismatch-gpu-model" in result.stderr
+        result = foundry_command.run("restore", *ALLOWED, "--allow", "", "--", "true")
+        assert result.returncode == 2
 
     def test_a_disarmed_hook_ends_the_command_if_asked(self, foundry_command: CommandLine, archive_path: Path) -> None:
         words = program("--disarm", "driver 12.4 is too old", "--serve")
-        result = foundry_command.run("restore", "--on-mismatch", "fail", archive_path, "--", *words)
+        result = foundry_command.run("restore", "--on-mismatch", "fail", *ALLOWED, archive_path, "--", *words)
         assert result.returncode == 5
         assert "python-0: driver 12.4 is too old" in result.stderr
-        result = foundry_command.run("restore", "--json", archive_path, "--", *program("--disarm", "reason"))
+        result = foundry_command.run("restore", "--json", *ALLOWED, archive_path, "--", *program("--disarm", "reason"))
         report = json.loads(result.stderr.splitlines()[-1])
         assert (result.returncode, report["restored"]) == (0, False)
         assert report["disarmed"] == {"python-0": "reason"}
@@ -197,7 +254,7 @@ class TestRefusal:
             f"sys.argv = ['fake'] + extra\n"
             f"runpy.run_path({program()[1]!r}, run_name='__main__')\n"
         )
-        result = foundry_command.run("restore", "--json", archive_path, "--", sys.executable, script)
+        result = foundry_command.run("restore", "--json", *ALLOWED, archive_path, "--", sys.executable, script)
         assert result.stdout.startswith("fixed False\n")
         assert result.stdout.endswith("fixed True\n")
         report = json.loads(result.stderr.splitlines()[-1])
@@ -228,7 +285,7 @@ class TestReport:
     def test_it_is_written_when_a_server_is_ready(self, foundry_command: CommandLine, archive_path: Path) -> None:
         path = foundry_command.work / "r.json"
         process = foundry_command.start(
-            "restore", "--report", path, archive_path, "--", *program("--serve", "--commit")
+            "restore", "--report", path, *ALLOWED, archive_path, "--", *program("--serve", "--commit")
         )
         wait_until(path.exists)
         report = json.loads(path.read_text())
@@ -270,7 +327,7 @@ def imported(command: CommandLine, *arguments: object) -> set[str]:
 
 
 def test_a_start_imports_nothing_slow(foundry_command: CommandLine, archive_path: Path) -> None:
-    words = ("restore", archive_path, "--", "true")
+    words = ("restore", *ALLOWED, archive_path, "--", "true")
     foundry_command.run(*words)
     modules = imported(foundry_command, *words)
     assert "foundry.session.restore" in modules
@@ -290,6 +347,6 @@ def own_seconds(words: list[str], command: CommandLine) -> float:
 
 
 def test_a_start_takes_less_than_150_milliseconds(foundry_command: CommandLine, archive_path: Path) -> None:
-    words = foundry_command.words("restore", "-q", archive_path, "--", "true")
+    words = foundry_command.words("restore", "-q", *ALLOWED, archive_path, "--", "true")
     subprocess.run(words, env=foundry_command.environment, check=True)
     assert own_seconds(words, foundry_command) < 0.15 + own_seconds(["true"], foundry_command)

@@ -32,7 +32,7 @@ def capture(folder: Path) -> dict[str, int]:
     sizes = {}
     for name, more in CAPTURES.items():
         archive = folder / f"{name}.fdry"
-        program = [sys.executable, JOB, "--out", folder / f"{name}.json", "--start-only", *more]
+        program = [sys.executable, JOB, "--out", folder / "result.json", "--start-only", *more]
         run(folder, f"capture-{name}", [*FOUNDRY, "capture", "-f", "-o", archive, "--", *program])
         sizes[name] = archive.stat().st_size
     return sizes

@@ -78,10 +78,8 @@ def _step(what: str, words: list[str], environment: Mapping[str, str], folder: P
             out, told = process.communicate(timeout=max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             raise Failed(f"the {what} took too long") from None
-    said = told.decode(errors="replace").strip()
-    last = said.splitlines()[-1] if said else "it said nothing"
     if process.returncode != 0:
-        raise Failed(f"the {what} ended with {process.returncode}: {last}")
+        raise Failed(f"the {what} ended with {process.returncode}: {_reason(told.decode(errors='replace'))}")
     try:
         answer: dict[str, Any] = json.loads(out)
     except ValueError:
@@ -89,6 +87,13 @@ def _step(what: str, words: list[str], environment: Mapping[str, str], folder: P
     if not answer.get("right"):
         raise Failed(f"a graph of the {what} computed something else than the same work without a graph")
     return answer
+
+
+def _reason(said: str) -> str:
+    """Pick what the program itself said last; what foundry says of that only tells its exit status."""
+    lines = [line for line in map(str.strip, said.splitlines()) if line]
+    own = [line for line in lines if not line.startswith(("foundry: ", "hint: "))]
+    return [*lines, *own][-1] if lines else "it said nothing"
 
 
 @contextlib.contextmanager

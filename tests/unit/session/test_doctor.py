@@ -213,6 +213,10 @@ class TestSelfTest:
         [
             (("sleep", "60"), "the capture took too long"),
             (("false",), "the capture ended with 1: it said nothing"),
+            (
+                ("python3", "-c", "import sys; sys.exit('cuX: 218\\nfoundry: error: it ended with 1')"),
+                "with 1: cuX: 218",
+            ),
             (("echo", "hello"), "printed what it should not"),
             (("echo", '{"right": false}'), "computed something else than the same work without a graph"),
             (("echo", '{"right": true}'), "the capture did not run as it should"),

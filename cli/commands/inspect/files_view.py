@@ -1,0 +1,46 @@
+"""The files of JIT caches in an archive."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...render import print_lines, print_table
+from .request import Request
+
+if TYPE_CHECKING:
+    from foundry.archive.opened import Opened
+
+
+def document(opened: Opened, request: Request) -> dict[str, Any]:
+    """List the files."""
+    blobs = opened.head.blobs
+    return {
+        "files": [
+            {
+                "cache": file.cache,
+                "path": file.path,
+                "mode": f"{file.mode:04o}",
+                "size": blobs[file.blob].size,
+                "sha256": blobs[file.blob].sha256.hex(),
+            }
+            for file in opened.head.files
+        ]
+    }
+
+
+def show(found: dict[str, Any]) -> None:
+    """Print the files of each cache."""
+    from foundry.session.product import count, readable_size
+
+    files = found["files"]
+    if not files:
+        print_lines("no files of JIT caches")
+        return
+    print_lines(f"{count(len(files), 'file')}, {readable_size(sum(file['size'] for file in files))}", "")
+    print_table(
+        [("cache", "left"), ("size", "right"), ("mode", "left"), ("SHA-256", "left"), ("path", "left")],
+        [
+            (file["cache"], readable_size(file["size"]), file["mode"], file["sha256"][:12], file["path"])
+            for file in sorted(files, key=lambda file: (file["cache"], file["path"]))
+        ],
+    )

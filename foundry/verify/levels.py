@@ -1,0 +1,108 @@
+"""The levels, one process and one blob at a time, so that memory does not grow with the file."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from foundry.archive import layout
+from foundry.errors import ArchiveError
+from foundry.verify.report import Level, Problem, Report, of_archive
+
+if TYPE_CHECKING:
+    from foundry.archive.opened import Opened
+    from foundry.model import Process
+
+
+def verify(opened: Opened, level: Level) -> Report:
+    """Check an archive that is open, whose header, footer and table are sound already."""
+    report = Report(
+        capture_id=opened.capture_id,
+        level=level,
+        sections=len(opened.sections),
+        raw_size=sum(section.raw for section in opened.sections),
+        processes=0,
+    )
+    try:
+        report.told = opened.head.findings
+        report.processes = opened.head.processes
+    except ArchiveError as error:
+        report.add(of_archive(error))
+        return report
+    if level is Level.QUICK:
+        _quick(opened, report)
+        return report
+    with ThreadPoolExecutor(1) as pool:
+        # A process checks its own sections; those of the others are unpacked meanwhile.
+        others = pool.submit(opened.check_sections, of_processes=False) if level is Level.FULL else None
+        _processes(opened, report, level)
+        _finish(opened, report, others)
+    return report
+
+
+def _finish(opened: Opened, report: Report, others: Future[None] | None) -> None:
+    """Check what no process shows; where anything is wrong, section by section to find every one that is damaged."""
+    try:
+        if others:
+            others.result()
+        else:
+            for section in opened.sections:
+                if section.kind not in (*layout.OF_PROCESS, layout.Kind.BLOBS):
+                    opened.check_section(section)
+    except ArchiveError as error:
+        _add(report, of_archive(error))
+    if not any(problem.code.startswith("archive-") for problem in report.problems):
+        return
+    for section in opened.sections:
+        try:
+            opened.check_section(section)
+        except ArchiveError as error:
+            _add(report, of_archive(error))
+
+
+def _quick(opened: Opened, report: Report) -> None:
+    try:
+        summary = opened.summary()
+    except ArchiveError as error:
+        report.add(of_archive(error))
+        return
+    report.graphs = summary.graphs
+    report.nodes = sum(process.nodes for process in summary.processes)
+    report.kernels = sum(process.kernels for process in summary.processes)
+
+
+def _processes(opened: Opened, report: Report, level: Level) -> None:
+    from foundry.verify.deep import Deep
+
+    try:
+        opened.check_agreement()
+    except ArchiveError as error:
+        report.add(of_archive(error))
+    deep = Deep(opened, report) if level is Level.DEEP else None
+    for index in range(opened.head.processes):
+        try:
+            process = opened.process(index)
+        except ArchiveError as error:
+            _add(report, of_archive(error, f"#{index}"))
+            continue
+        _count(process, report)
+        if deep:
+            deep.process(index, process)
+        del process
+    if deep:
+        deep.finish()
+
+
+def _add(report: Report, problem: Problem) -> None:
+    """Keep a problem, unless the same is known of another process, or of the whole."""
+    if not any((known.code, known.text) == (problem.code, problem.text) for known in report.problems):
+        report.add(problem)
+
+
+def _count(process: Process, report: Report) -> None:
+    import numpy as np
+
+    sizes = np.array([len(group.nodes) for group in process.groups] or [0])
+    report.graphs += len(process.graphs)
+    report.nodes += int(sizes[process.bodies].sum())
+    report.kernels += len(process.kernels)
