@@ -18,12 +18,14 @@ JOB = HERE / "decode_job_foundry.py"
 FIRST_SIZES = [1, 2, 4, *range(8, 257, 8)]
 FURTHER_SIZES = [3, 5, *range(9, 254, 4)]
 ARCHIVE_LIMIT, FURTHER_LIMIT = 8_000_000, 30_000
+SMALL = ["--layers", 2, "--sizes", "1,8,64"]
 CAPTURES: dict[str, list[Any]] = {
     "job": [],
     "job-again": [],
     "job-99": ["--sizes", ",".join(map(str, sorted({*FIRST_SIZES, *FURTHER_SIZES})))],
     "steady": ["--steady"],
-    "small": ["--layers", 2, "--sizes", "1,8,64"],
+    "small": SMALL,
+    "thin": SMALL,
 }
 
 
@@ -33,7 +35,8 @@ def capture(folder: Path) -> dict[str, int]:
     for name, more in CAPTURES.items():
         archive = folder / f"{name}.fdry"
         program = [sys.executable, JOB, "--out", folder / "result.json", "--start-only", *more]
-        run(folder, f"capture-{name}", [*FOUNDRY, "capture", "-f", "-o", archive, "--", *program])
+        options = ["--thin"] if name == "thin" else []
+        run(folder, f"capture-{name}", [*FOUNDRY, "capture", *options, "-f", "-o", archive, "--", *program])
         sizes[name] = archive.stat().st_size
     return sizes
 
@@ -51,6 +54,14 @@ def tool(folder: Path, name: str, *arguments: Any, timeout: float = 240) -> dict
     return {"exit": ended.returncode, "seconds": seconds, "document": json.loads(ended.stdout)}
 
 
+def restore_thin(folder: Path) -> dict[str, int]:
+    """Restore from the archive without the kernels that lie in library files; return graphs asked for and restored."""
+    report, program = folder / "thin-report.json", [sys.executable, JOB, "--out", folder / "thin.json", "--start-only"]
+    run(folder, "restore-thin", [*FOUNDRY, "restore", "thin.fdry", "--report", report, "--", *program, *SMALL])
+    found = json.loads(report.read_text())
+    return {"graphs": found["graphs_in_archive"], "restored": found["graphs_restored"]}
+
+
 def archive_tools(folder: Path) -> dict[str, Any]:
     """Capture, then hold every tool against the captures."""
     figures: dict[str, Any] = {"sizes": capture(folder)}
@@ -60,6 +71,7 @@ def archive_tools(folder: Path) -> dict[str, Any]:
 
     save()
     figures["each_further_size_bytes"] = (figures["sizes"]["job-99"] - figures["sizes"]["job"]) / len(FURTHER_SIZES)
+    figures["thin"] = restore_thin(folder)
     found = {name: tool(folder, f"deep-{name}", "verify", "--deep", f"{name}.fdry") for name in CAPTURES}
     figures["deep"] = {name: (each["exit"], each["seconds"]) for name, each in found.items()}
     host = tool(folder, "host", "verify", "--host", "job.fdry")
@@ -81,6 +93,7 @@ def archive_tools(folder: Path) -> dict[str, Any]:
     save()
     assert figures["sizes"]["job"] <= ARCHIVE_LIMIT, figures["sizes"]
     assert figures["each_further_size_bytes"] < FURTHER_LIMIT, figures["each_further_size_bytes"]
+    assert figures["thin"]["restored"] == figures["thin"]["graphs"] == 3, figures["thin"]
     assert {each["exit"] for each in found.values()} <= {0, 3}, figures["deep"]
     assert host["exit"] == 0, host["document"]
     assert {each["exit"] for each in devices.values()} <= {0, 3}, figures["device"]
