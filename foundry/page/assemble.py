@@ -8,13 +8,24 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from foundry.page import facts, growth, kernels, memory_map, outcome, sizes, timeline, topologies, troubles, weave
-from foundry.page.holdings import Holdings
+from foundry.page import (
+    facts,
+    findings,
+    kernels,
+    memory_growth,
+    memory_map,
+    outcome,
+    overview,
+    sizes,
+    timeline,
+    topologies,
+)
+from foundry.page.blobs import Holdings
+from foundry.page.budget import Budget
 from foundry.page.markup import Markup, join, raw, tag
 from foundry.page.nodes import Nodes
 from foundry.page.palette import HUES, REST, pixel_colours
 from foundry.page.quantities import count
-from foundry.page.room import Room
 
 if TYPE_CHECKING:
     from foundry.archive.opened import Opened
@@ -27,7 +38,7 @@ SIMULATED = "Captured on the simulated GPU: these times say nothing about a real
 def render(opened: Opened, restore_report: Mapping[str, Any] | None = None) -> str:
     """Write the report of an open archive. A restore report, as `foundry restore --report` keeps it, adds its times."""
     summary, head = opened.summary(), opened.head
-    holdings, room = Holdings(head), Room()
+    holdings, budget = Holdings(head), Budget()
     chapters: list[Markup] = []
     starts: list[Markup] = []
     several = head.processes > 1
@@ -46,7 +57,7 @@ def render(opened: Opened, restore_report: Mapping[str, Any] | None = None) -> s
                     timeline.timeline(lanes),
                 )
             )
-            chapters.append(_chapter(process, room, several=several))
+            chapters.append(_chapter(process, budget, several=several))
     left = head.processes - len(chapters)
     more = (
         tag("p", f"{count(left, 'further process', 'further processes')} not shown.", class_="note")
@@ -54,7 +65,7 @@ def render(opened: Opened, restore_report: Mapping[str, Any] | None = None) -> s
         else None
     )
     sections = [(section.kind, section.stored, section.raw) for section in summary.sections]
-    told = [troubles.findings(head.findings)]
+    told = [findings.findings(head.findings)]
     body = [
         _part("start", "Start-up", "How long the program waited, when this was captured and when it was restored.",
               note, starts),
@@ -85,21 +96,21 @@ def _report(report: Mapping[str, Any] | None, capture_id: str) -> tuple[Mapping[
     return report, outcome.outcome(report)
 
 
-def _chapter(process: Process, room: Room, *, several: bool) -> Markup:
+def _chapter(process: Process, budget: Budget, *, several: bool) -> Markup:
     nodes = Nodes(process)
     suffix = f"-{process.role}" if several else ""
-    cloth = room.fit(weave.weave(process, nodes), "The picture of all nodes")
+    picture_of_all = budget.fit(overview.overview(process, nodes), "The picture of all nodes")
     heading = tag("h2", tag("small", "process"), " ", process.role, class_="process", id=f"process{suffix}")
     return join(
         heading if several else None,
         _part(f"graphs{suffix}", "Graphs",
               "Each row is a graph, each cell one of its nodes in recorded order, each colour a kind of kernel.",
-              cloth or tag("p", "There is no graph.", class_="note"), troubles.refused(process)),
+              picture_of_all or tag("p", "There is no graph.", class_="note"), findings.refused(process)),
         _part(f"shapes{suffix}", "Topologies",
               "What the graphs are built like. A stretch that repeats, as the layers of a model do, is drawn once.",
-              topologies.topologies(process, nodes, room)),
+              topologies.topologies(process, nodes, budget)),
         _part(f"memory{suffix}", "Memory", "Where the program's GPU memory lay, and what the graphs need of it.",
-              memory_map.memory_map(process, room), growth.growth(process)),
+              memory_map.memory_map(process, budget), memory_growth.growth(process)),
         _part(f"kernels{suffix}", "Kernels", "The kernels that the graphs run, the most used first.",
               kernels.kernels(process, nodes)),
     )  # fmt: skip

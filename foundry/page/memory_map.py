@@ -11,9 +11,9 @@ from foundry.describe.documents import ArenaUse
 from foundry.describe.memory import memory, reference_counts
 from foundry.model import NONE, Arena, Device, Process
 from foundry.model.memory import PAGE
+from foundry.page.budget import Budget
 from foundry.page.markup import Markup, join, number, tag
 from foundry.page.quantities import count, percent, place, size, whole_size
-from foundry.page.room import Room
 
 MOST_ROWS = 16
 MOST_PAGES = 16
@@ -38,7 +38,7 @@ class Piece:
     bytes: int
 
 
-def memory_map(process: Process, room: Room) -> Markup:
+def memory_map(process: Process, budget: Budget) -> Markup:
     """Draw the map of all devices of a process."""
     table = process.allocations
     state = np.where(reference_counts(process) > 0, 2, np.where(table["died"] == NONE, 1, 0))
@@ -47,7 +47,7 @@ def memory_map(process: Process, room: Room) -> Markup:
     for device in process.devices[:MOST_DEVICES]:
         mine = np.flatnonzero(table["device"] == device.ordinal)
         if device.arena_size and len(mine):
-            parts.append(_device(process, device, mine, state, uses, room, several=len(process.devices) > 1))
+            parts.append(_device(process, device, mine, state, uses, budget, several=len(process.devices) > 1))
     if not parts:
         return tag("p", "No memory was placed by Foundry in this process.", class_="note")
     return join(_key(), parts)
@@ -67,7 +67,7 @@ def _device(
     mine: npt.NDArray[np.int64],
     state: npt.NDArray[np.int64],
     uses: dict[tuple[int, str], ArenaUse],
-    room: Room,
+    budget: Budget,
     *,
     several: bool,
 ) -> Markup:
@@ -77,7 +77,7 @@ def _device(
     arenas = [_Rows(table, device, arena, mine, state) for arena in Arena]
     parts.append(_overview(device, mine_uses, [rows.spans for rows in arenas]))
     parts += [
-        room.fit(_arena(rows, use), f"The {use['arena']} arena")
+        budget.fit(_arena(rows, use), f"The {use['arena']} arena")
         for rows, use in zip(arenas, mine_uses, strict=True)
         if rows.spans
     ]

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from foundry.describe import svg
 from foundry.describe.graphs import Graphs
 from foundry.model import Group, Process
+from foundry.page.budget import Budget
 from foundry.page.chain import is_chain, ribbon, ribbon_text
 from foundry.page.markup import Markup, join, tag, trusted
 from foundry.page.nodes import Nodes
+from foundry.page.overview import graph_label
 from foundry.page.quantities import count
-from foundry.page.room import Room
-from foundry.page.weave import graph_label
 
 MOST_SHAPES = 24
 MOST_RIBBONS = 64
@@ -53,14 +53,14 @@ def members_of(process: Process) -> dict[int, list[int]]:
     return members
 
 
-def topologies(process: Process, nodes: Nodes, room: Room) -> Markup:
+def topologies(process: Process, nodes: Nodes, budget: Budget) -> Markup:
     """Draw the shapes, and under each the topologies with their members."""
     found, members = shapes(process), members_of(process)
     if not found:
         return tag("p", "There is no graph.", class_="note")
     graphs_of = Graphs(process)
     parts = [
-        _shape(process, nodes, room, graphs_of, shape, members, number)
+        _shape(process, nodes, budget, graphs_of, shape, members, number)
         for number, shape in enumerate(found[:MOST_SHAPES], 1)
     ]
     left = found[MOST_SHAPES:]
@@ -73,7 +73,7 @@ def topologies(process: Process, nodes: Nodes, room: Room) -> Markup:
 def _shape(
     process: Process,
     nodes: Nodes,
-    room: Room,
+    budget: Budget,
     graphs: Graphs,
     shape: Shape,
     members: dict[int, list[int]],
@@ -89,10 +89,10 @@ def _shape(
     return tag(
         "section",
         tag("h4", tag("span", f"Shape {number}: {_what(first)}"), tag("small", " · ".join(facts))),
-        room.fit(ribbon(nodes.of_group[shape.groups[0]], nodes), "The picture of the nodes"),
+        budget.fit(ribbon(nodes.of_group[shape.groups[0]], nodes), "The picture of the nodes"),
         tag("p", ribbon_text(nodes.of_group[shape.groups[0]]), class_="scale"),
-        _drawing(room, graphs, members[shape.groups[0]][0], first),
-        _members(process, nodes, room, shape, members),
+        _drawing(budget, graphs, members[shape.groups[0]][0], first),
+        _members(process, nodes, budget, shape, members),
         class_="shape",
     )
 
@@ -105,24 +105,24 @@ def _what(group: Group) -> str:
     return "nodes without edges" if not len(group.edges) else "branches"
 
 
-def _drawing(room: Room, graphs: Graphs, graph: int, group: Group) -> Markup | None:
+def _drawing(budget: Budget, graphs: Graphs, graph: int, group: Group) -> Markup | None:
     if len(group.nodes) + len(group.edges) > MOST_PARTS:
         return tag("p", "Too large to be drawn here; `foundry inspect --graph KEY --svg` draws it.", class_="note")
     text = trusted(svg.draw(graphs.document(graph, parameters=False)))
     box = tag("div", text, class_="drawing", tabindex=0, role="group", aria_label="Drawing of the graph")
     name = graph_label(graphs.process.graphs[graph])
     folded = tag("details", tag("summary", f"Drawing: {name}"), box, open=not is_chain(group))
-    return room.fit(folded, "The drawing")
+    return budget.fit(folded, "The drawing")
 
 
-def _members(process: Process, nodes: Nodes, room: Room, shape: Shape, members: dict[int, list[int]]) -> Markup:
+def _members(process: Process, nodes: Nodes, budget: Budget, shape: Shape, members: dict[int, list[int]]) -> Markup:
     rows = []
     for at, group in enumerate(shape.groups[:MOST_RIBBONS]):
         rows.append(
             tag(
                 "li",
                 tag("p", _names(process, members[group]), class_="members"),
-                room.fit(ribbon(nodes.of_group[group], nodes), "The picture of the nodes") if at else None,
+                budget.fit(ribbon(nodes.of_group[group], nodes), "The picture of the nodes") if at else None,
             )
         )
     left = len(shape.groups) - len(rows)

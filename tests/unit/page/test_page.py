@@ -24,8 +24,8 @@ from foundry.describe.memory import memory
 from foundry.model import Capture
 from foundry.pack import pack
 from foundry.page import render
+from foundry.page.budget import Budget
 from foundry.page.quantities import size
-from foundry.page.room import Room
 
 
 def page_of(path: Path, **report: object) -> str:
@@ -191,7 +191,7 @@ def test_a_page_stays_small(tmp_path: Path, graphs: int, layers: int, most: int)
 
 
 def test_what_is_too_large_is_left_out_and_said(rich: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("foundry.page.assemble.Room", lambda: Room(2000))
+    monkeypatch.setattr("foundry.page.assemble.Budget", lambda: Budget(2000))
     page = check(page_of(rich))
     assert "The main arena is left out here, to keep this page small." in page.text
 

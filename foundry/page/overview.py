@@ -1,4 +1,4 @@
-"""All graphs of a process as one cloth: a thread a graph, a cell a node, a colour a kind of kernel."""
+"""All graphs of a process as one picture: a row a graph, a cell a node, a colour a kind of kernel."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ MOST_ROWS = 256
 MOST_COLUMNS = 2048
 
 
-def weave(process: Process, nodes: Nodes) -> Markup | None:
-    """Draw the cloth; None where no graph has a node."""
+def overview(process: Process, nodes: Nodes) -> Markup | None:
+    """Draw the picture; None where no graph has a node."""
     shown = process.graphs[:MOST_ROWS]
     longest = max((len(nodes.of_group[int(process.bodies[graph.body])]) for graph in shown), default=0)
     if not longest:
@@ -43,16 +43,14 @@ def weave(process: Process, nodes: Nodes) -> Markup | None:
         height=len(shown) * height,
         style=f"height:{len(shown) * height}px",
     )
-    threads = tag(
+    rows = tag(
         "div", image, class_="threads" if height >= 8 else None, style=f"--thread:{height}px;min-width:{columns}px"
     )
     return join(
         tag(
             "div",
             tag("div", _labels(shown, height), class_="weave-names", aria_hidden="true"),
-            tag(
-                "div", threads, class_="weave-cloth scroll", tabindex=0, role="group", aria_label="Nodes of all graphs"
-            ),
+            tag("div", rows, class_="weave-cloth scroll", tabindex=0, role="group", aria_label="Nodes of all graphs"),
             class_="weave",
         ),
         _cut(len(process.graphs), longest),

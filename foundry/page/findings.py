@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from foundry.findings import Finding, Severity
 from foundry.model import Process
 from foundry.page.markup import Markup, join, tag
+from foundry.page.overview import graph_label
 from foundry.page.quantities import count
-from foundry.page.weave import graph_label
 
 MOST = 100
 _WORDS = {Severity.ERROR: "error", Severity.WARN: "warning", Severity.NOTE: "note"}

@@ -7,7 +7,7 @@ from foundry.page.markup import Markup, tag
 MOST_CHARACTERS = 3_000_000
 
 
-class Room:
+class Budget:
     """The room that is left for drawings. Tables and text have limits of their own."""
 
     def __init__(self, most: int = MOST_CHARACTERS) -> None:
