@@ -9,14 +9,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from foundry.diff.alike import OPEN, SAME, Launches, judge_alike
+from foundry.diff.evidence import Columns, Words
 from foundry.diff.flat import Flat, Index
-from foundry.diff.noise import Columns, Leftover, Words, judge
+from foundry.diff.noise import Leftover, judge
 from foundry.diff.places import Places
 from foundry.model import Kernel
 from foundry.model.tables import starts
 
 U64 = npt.NDArray[np.uint64]
 CHUNK_WORDS = 1 << 19
+MOST_WORDS = 1 << 23
+"""Of all launches of a kernel; those of a kernel with more words are judged word by word only."""
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 RELOCATED, PADDING = 100, 101
@@ -100,12 +104,65 @@ def compare_words(
     rest = np.flatnonzero(verdict == 0)
     verdict[rest] = judge(
         Words(
-            *(left[rest], right[rest], column[rest], bounds[pair[rest]] + within[rest]),
+            *(left[rest], right[rest], column[rest], bounds[pair[rest]] + within[rest], pair[rest]),
             known=places[0].known(left[rest]) | places[1].known(right[rest]),
         ),
         Columns(pointing, layouts.parameter_bytes, layouts.parameter),
     )
-    return Differing(pair, column, len(layouts.mask), within * 8, left, right, verdict)
+    found = Differing(pair, column, len(layouts.mask), within * 8, left, right, verdict)
+    if (verdict == Leftover.NONE).any():
+        _judge_alike(_Blocks(words, blocks, sizes, columns, _shapes(flats, nodes), graphs[0]), places, layouts, found)
+    return found
+
+
+@dataclass
+class _Blocks:
+    """The blocks of all pairs: the words of both sides and where each block starts, its size, column and launch."""
+
+    words: Sequence[U64]
+    starts: Sequence[Index]
+    sizes: Index
+    columns: Index
+    shapes: U64
+    graphs: Index
+
+
+def _judge_alike(blocks: _Blocks, places: tuple[Places, Places], layouts: Layouts, found: Differing) -> None:
+    """Judge words that are left by all launches of their kernel."""
+    kinds = np.stack([blocks.columns, blocks.sizes])
+    wanted = np.unique(kinds[:, found.pair[found.verdict == Leftover.NONE]], axis=1)
+    for column, size in wanted.T.tolist():
+        pairs = np.flatnonzero((blocks.columns == column) & (blocks.sizes == size))
+        if len(pairs) * size > MOST_WORDS:
+            continue
+        rows = np.full(len(blocks.sizes), -1)
+        rows[pairs] = np.arange(len(pairs))
+        at = np.flatnonzero(rows[found.pair] >= 0)
+        row, word = rows[found.pair[at]], found.offset[at] // 8
+        verdict = np.full((len(pairs), size), SAME, np.uint8)
+        verdict[row, word] = np.where(found.verdict[at] == Leftover.NONE, OPEN, found.verdict[at])
+        before, after = (
+            side[start[pairs][:, None] + np.arange(size)] & layouts.mask[column : column + size]
+            for side, start in zip(blocks.words, blocks.starts, strict=True)
+        )
+        pointing = [
+            place.known(side.reshape(-1)).reshape(side.shape)
+            for place, side in zip(places, (before, after), strict=True)
+        ]
+        launches = Launches(
+            *(before, after, (pointing[0], pointing[1]), verdict),
+            *(layouts.parameter[column : column + size], layouts.parameter_bytes[column : column + size]),
+            *(blocks.graphs[pairs], blocks.shapes[pairs]),
+        )
+        found.verdict[at] |= judge_alike(launches)[row, word]
+
+
+def _shapes(flats: tuple[Flat, Flat], nodes: tuple[Index, Index]) -> U64:
+    """Give pairs of nodes with the same grids, blocks and shared memory the same number."""
+    tables = [flat.process.launches[flat.rows("kernel", each)] for flat, each in zip(flats, nodes, strict=True)]
+    both = np.stack([np.ascontiguousarray(table).view(f"V{table.dtype.itemsize}") for table in tables], axis=1)
+    flat = np.ascontiguousarray(both).view(f"V{2 * tables[0].dtype.itemsize}").reshape(-1)
+    return np.unique(flat, return_inverse=True)[1].reshape(-1).astype(np.uint64)
 
 
 def verdict_name(verdict: int) -> str:

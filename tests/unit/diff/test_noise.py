@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,13 @@ import pytest
 from helpers.differing import PACKED, examined, sample
 from helpers.synthetic import Shape, make_spool
 
-from foundry.diff.noise import Columns, Leftover, Words, judge
+from foundry.diff.evidence import Columns, Words
+from foundry.diff.noise import Leftover, judge
 from foundry.diff.report import Kind, Strength
 from foundry.model import Capture
+from foundry.model.tables import padded_sizes
+from foundry.model.tables import starts as model_starts
+from foundry.model.views import parameter_sizes
 from foundry.pack import pack
 
 STACK, LIBRARY, HEAP = 0x7FFC1A2B3C40, 0x7F12A4C00AC0, 0x5599DEADB0E0
@@ -39,6 +44,7 @@ def judged(
             np.array([pair[1] for pair in pairs], np.uint64),
             np.array(columns, np.int64),
             np.arange(len(pairs), dtype=np.int64) * apart,
+            np.zeros(len(pairs), np.int64),
             np.array(known or [False] * len(pairs)),
         ),
         Columns(
@@ -64,7 +70,7 @@ def heap_pairs(count: int = 300, seed: int = 5) -> list[tuple[int, int]]:
 def test_no_words_are_no_leftovers() -> None:
     empty = np.zeros(0, np.uint64)
     nothing = np.zeros(0, np.int64)
-    words = Words(empty, empty, nothing, nothing, np.zeros(0, np.bool_))
+    words = Words(empty, empty, nothing, nothing, nothing, np.zeros(0, np.bool_))
     assert len(judge(words, Columns(np.zeros(0, np.bool_), nothing, nothing))) == 0
 
 
@@ -135,6 +141,29 @@ class TestHeap:
     def test_round_numbers_within_the_heap_are_none(self) -> None:
         assert judged([*heap_pairs(), (0x20000000, 0x18000000)])[-1] == Leftover.NONE
 
+    def test_round_addresses_that_moved_as_far_as_an_object_beside_them(self) -> None:
+        aligned = [*heap_pairs(), moved(0x20000010, -0x10F52000), moved(0x20000200, -0x10F52000)]
+        assert judged(aligned)[-1] == Leftover.HEAP
+
+    @pytest.mark.parametrize(
+        ("before", "after"),
+        [(1e-6, 1e-5), (1e-5, 1e-6), (0.1, 0.05), (0.0883883461, 0.125), (0.0441941731, 0.0883883461)],
+    )
+    def test_floats_within_the_heap_are_none(self, before: float, after: float) -> None:
+        """Floats from 10^-21 to 0.1 have the bits of addresses of such a heap."""
+        wide = [(word, word - 0x8001230) for word in range(0x20000010, 0x48000010, 0x220010)]
+        one, other = (struct.unpack("<I", struct.pack("<f", value))[0] for value in (before, after))
+        found = judged([*wide, (one, other), (one, 0), (0, other)])
+        assert found[-3:] == [Leftover.NONE] * 3
+        assert set(found[:-3]) == {Leftover.HEAP}
+
+    def test_an_end_of_an_object_on_one_side(self) -> None:
+        pairs = heap_pairs()
+        assert judged([*pairs, (pairs[0][0] + 0x48, 7)])[-1] == Leftover.ONE_SIDE
+        assert judged([*pairs, (7, pairs[3][1] + 0x48)])[-1] == Leftover.ONE_SIDE
+        far = 0x7FFFFFF8
+        assert judged([*pairs, (far, 7)])[-1] == Leftover.NONE
+
 
 def test_an_address_on_one_side() -> None:
     around = [moved(STACK + 8 * at) for at in range(4)]
@@ -147,6 +176,8 @@ def test_the_stack_guard() -> None:
     guard = 0x79E8403033A4E300, 0x54953EECB1D87300
     assert judged([guard, guard]) == [Leftover.GUARD] * 2
     assert judged([guard, (guard[0], 0x1122334455667700)]) == [Leftover.NONE] * 2
+    assert judged([guard, guard, (0, guard[1]), (guard[0], 3)])[2:] == [Leftover.ONE_SIDE] * 2
+    assert judged([guard, guard, (0, guard[0])])[2] == Leftover.NONE, "the other side's"
 
 
 class TestColumns:
@@ -190,6 +221,7 @@ def judge_apart(pairs: list[tuple[int, int]]) -> list[Leftover]:
             np.array([pair[1] for pair in pairs], np.uint64),
             np.arange(count),
             np.array([0, 1, 2, 3, 10, 20, 30]),
+            np.zeros(count, np.int64),
             np.zeros(count, np.bool_),
         ),
         Columns(np.zeros(count, np.bool_), np.array([4096] * 4 + [64] * 3), np.array([0] * 4 + [1] * 3)),
@@ -222,6 +254,16 @@ class TestCaptures:
         report = examined(sample(words=(STACK, 5)), sample(0x200000000000, words=(STACK + STACK_MOVE, 5)))
         assert (report.verdict, report.words) == (Strength.NOISE, {"relocated": 9, "address": 6})
 
+    def test_a_number_where_like_launches_hold_leftovers(self) -> None:
+        """A launch in the column points to device memory, so the column alone says nothing."""
+        before, after = (with_words(sample(words=(word, 5)), {3: number}) for word, number in (
+            (STACK, 7), (STACK + STACK_MOVE, 2)))  # fmt: skip
+        sides = [with_words(side, {7: 0x400000002000}) for side in (before, after)]
+        report = examined(*sides)
+        assert (report.verdict, report.words) == (Strength.NOISE, {"address": 4, "like": 1})
+        report = examined(*(with_launch(side, 3) for side in sides))
+        assert (report.verdict, report.words) == (Strength.DIFFERENT, {"address": 4, "different": 1})
+
     def test_a_word_in_managed_memory_is_different(self) -> None:
         before, after = sample(words=(STACK, 5)), sample(words=(STACK + STACK_MOVE, 5))
         process = before.processes[0]
@@ -230,6 +272,24 @@ class TestCaptures:
         report = examined(*sides)
         assert (report.verdict, report.words) == (Strength.DIFFERENT, {"different": 6})
         assert next(report.strongest_first(Kind.NODES)).before == f"{STACK:#x}, managed memory + 0x40"
+
+
+def with_words(capture: Capture, words: dict[int, int]) -> Capture:
+    """The capture with other words where launches, by their number, have the first of those given to `sample`."""
+    process = capture.processes[0]
+    starts = model_starts(padded_sizes(parameter_sizes(process))) // 8
+    parameters = process.parameters.copy().view("<u8")
+    for launch, word in words.items():
+        parameters[starts[launch] + 2] = word
+    return replace(capture, processes=(replace(process, parameters=parameters.view(np.uint8)),))
+
+
+def with_launch(capture: Capture, launch: int) -> Capture:
+    """The capture with a launch that has a grid of its own."""
+    process = capture.processes[0]
+    launches = process.launches.copy()
+    launches["grid"][launch, 1] = 2
+    return replace(capture, processes=(replace(process, launches=launches),))
 
 
 @pytest.fixture(scope="module")
