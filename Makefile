@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml $(shell find foundry cli -type f -not -path '*/__pycache__/*' -not -path 'foundry/_lib/*' -not -path 'foundry/cli/*')
 
-.PHONY: help demo test test-gpu lint format sanitize bench bench-gpu clean
+.PHONY: help demo test test-gpu lint format sanitize fuzz bench bench-gpu clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,12 +36,12 @@ lint: .venv/linters ## Check style, types and house rules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	git ls-files 'foundry/native/*.cpp' 'foundry/native/*.h' 'tests/native/*.c' 'tests/native/*.cpp' 'tests/native/*.h' | xargs $(BIN)/clang-format --dry-run -Werror
+	git ls-files 'foundry/native/*.cpp' 'foundry/native/*.h' 'tests/native/*.c' 'tests/native/*.cpp' 'tests/native/*.h' 'tests/cases/programs/*' | xargs $(BIN)/clang-format --dry-run -Werror
 
 format: .venv/linters ## Rewrite the code in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	git ls-files 'foundry/native/*.cpp' 'foundry/native/*.h' 'tests/native/*.c' 'tests/native/*.cpp' 'tests/native/*.h' | xargs $(BIN)/clang-format -i
+	git ls-files 'foundry/native/*.cpp' 'foundry/native/*.h' 'tests/native/*.c' 'tests/native/*.cpp' 'tests/native/*.h' 'tests/cases/programs/*' | xargs $(BIN)/clang-format -i
 
 .venv/builders: .venv/installed
 	$(BIN)/python -m pip install --quiet 'cmake>=3.20' ninja
@@ -49,6 +49,10 @@ format: .venv/linters ## Rewrite the code in the house style
 
 sanitize: .venv/builders ## Build the native part with ASan and UBSan and run the native tests on it
 	FOUNDRY_SANITIZE=1 $(BIN)/pytest tests/native
+
+fuzz: .venv/installed ## Fuzz both readers of archives for half an hour
+	$(BIN)/python -m pip install --quiet atheris
+	$(BIN)/python tests/fuzz/run.py
 
 bench: .venv/installed ## Measure what needs no GPU
 	$(BIN)/python -m benchmarks

@@ -100,10 +100,11 @@ def measure(folder: Path, restores: int) -> dict[str, Any]:
     figures["capture"] = keep("capture", [*FOUNDRY, "capture", "-f", "-o", archive, "--", *program])
     figures["archive_bytes"] = archive.stat().st_size
     save()
+    restore = [*FOUNDRY, "restore", "--allow", "mismatch-arguments"]  # it writes to another file
     for index in range(restores):
         report = folder / f"report-{index}.json"
         more = ["--start-only"] if index else ["--versus"]
-        command = [*FOUNDRY, "restore", archive, "--report", report, "--", *program, *more]
+        command = [*restore, archive, "--report", report, "--", *program, *more]
         result = keep(f"restore-{index}", command)
         result["report"] = json.loads(report.read_text())
         figures["restores"].append(result)
@@ -113,7 +114,7 @@ def measure(folder: Path, restores: int) -> dict[str, Any]:
     figures["steady"] = {
         "plain": keep("steady-plain", [*steady, "--eager"]),
         "capture": keep("steady-capture", [*FOUNDRY, "capture", "-f", "-o", archive, "--", *steady]),
-        "restore": keep("steady-restore", [*FOUNDRY, "restore", archive, "--", *steady]),
+        "restore": keep("steady-restore", [*restore, archive, "--", *steady]),
     }
     save()
     return figures

@@ -44,7 +44,7 @@ def measure(folder: Path, runs: int) -> dict[str, Any]:
         [*FOUNDRY, "capture", "--sim", "-q", "-o", str(archive), "--", *server],
         env=environment, cwd=folder, stdout=subprocess.DEVNULL, check=True,
     )  # fmt: skip
-    restore = [*FOUNDRY, "restore", "--sim", "-q", archive, "--", *CLOCK]
+    restore = [*FOUNDRY, "restore", "--sim", "-q", "--allow", "mismatch-arguments", archive, "--", *CLOCK]
     started_after(restore, environment, folder)
     through, direct = [], []
     for _ in range(runs):

@@ -229,7 +229,10 @@ class Container:
         wanted = list(sections)
         if sum(section.raw for section in wanted) < _SHORT:
             return [self.raw(section) for section in wanted]
-        return list(in_order(self.raw, wanted))
+        # The largest first: it then has a core for itself while the others share what is left.
+        order = sorted(range(len(wanted)), key=lambda index: -wanted[index].raw)
+        found = dict(zip(order, in_order(self.raw, [wanted[index] for index in order]), strict=True))
+        return [found[index] for index in range(len(wanted))]
 
 
 def _named(section: Section) -> str:

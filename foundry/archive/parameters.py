@@ -39,8 +39,10 @@ def encode_parameters(parameters: Bytes, kernels: npt.NDArray[np.uint32], sizes:
     return laid_out.tobytes()
 
 
-def decode_parameters(data: bytes, kernels: npt.NDArray[np.uint32], sizes: npt.NDArray[np.uint32]) -> Bytes:
-    """Read a PARAMETERS section."""
+def decode_parameters(
+    data: bytes, kernels: npt.NDArray[np.uint32], sizes: npt.NDArray[np.uint32], *, lay_out: bool = True
+) -> Bytes:
+    """Read a PARAMETERS section, or only check its size and give zeros."""
     firsts = starts(padded_sizes(sizes)) // 8
     needed = int((-(-sizes.astype(np.int64) // 8)).sum()) * 8
     if needed != len(data):
@@ -48,7 +50,7 @@ def decode_parameters(data: bytes, kernels: npt.NDArray[np.uint32], sizes: npt.N
     stored = np.frombuffer(data, "<u8")
     words = np.zeros(int(firsts[-1]), "<u8")
     at = 0
-    for rows, width in _classes(kernels, sizes):
+    for rows, width in _classes(kernels, sizes) if lay_out else ():
         count = width * len(rows)
         words[firsts[rows] + np.arange(width)[:, None]] = stored[at : at + count].reshape(width, len(rows))
         at += count

@@ -85,7 +85,7 @@ def _remove_abandoned(folder: Path) -> None:
 
 
 def _unfinished(folder: Path) -> tuple[int, Path]:
-    """Make an unfinished file and hold it. Another one that was made before it was locked may be taken for abandoned."""
+    """Make an unfinished file and hold it. Until it is held, another writer may remove it: then once more."""
     while True:
         handle, name = tempfile.mkstemp(prefix=_PREFIX, suffix=_SUFFIX, dir=folder)
         with suppress(OSError):

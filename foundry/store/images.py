@@ -1,24 +1,33 @@
-"""Restore images made from archives: a cache, safe to delete at any time, safe beside others that start."""
+"""Restore images made from archives: a cache, safe to delete at any time, safe beside others that start.
+
+Who builds holds a lock on the unfinished folder. So a later one knows what a killed one left, and removes it.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
+import tempfile
 from collections.abc import Callable
+from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
 from foundry.store.location import Location, make_private
 
 SUFFIX = ".image"
+_SUFFIX = ".partial"
 
 Build = Callable[[Path], None]
 """Writes every `<role>.image` into an empty folder."""
 Fault = Callable[[Path], str]
 
 
-def candidates(location: Location, capture_id: str, abi: int) -> list[Path]:
-    """Where the images of a capture may be; the last is where they can be made."""
-    return [folder / "images" / f"{capture_id[:32]}-{abi}" for folder in location.folders]
+def candidates(location: Location, capture_id: str, abi: int, proof: str = "") -> list[Path]:
+    """Where the images of a capture, with that proof, may be; the last is where they can be made."""
+    proven = f"-{sha256(proof.encode()).hexdigest()[:16]}" if proof else ""
+    return [folder / "images" / f"{capture_id[:32]}{proven}-{abi}" for folder in location.folders]
 
 
 def ready(folder: Path, roles: list[str], fault_of: Fault) -> bool:
@@ -32,19 +41,44 @@ def make(folder: Path, build: Build) -> None:
     fault = make_private(folder.parent)
     if fault:
         raise OSError(fault)
-    temporary = folder.with_name(f".{folder.name}.{os.getpid()}")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(mode=0o700)
+    _remove_abandoned(folder.parent)
+    temporary, handle = _unfinished(folder)
     try:
         build(temporary)
         _take_place(temporary, folder)
     finally:
+        os.close(handle)
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _remove_abandoned(parent: Path) -> None:
+    """Remove unfinished folders that nobody holds. What cannot be locked or removed stays."""
+    for path in parent.glob(f".*{_SUFFIX}"):
+        with suppress(OSError):
+            handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path, ignore_errors=True)
+            finally:
+                os.close(handle)
+
+
+def _unfinished(folder: Path) -> tuple[Path, int]:
+    """Make an unfinished folder and hold it. Until it is held, another start may remove it: then once more."""
+    while True:
+        temporary = Path(tempfile.mkdtemp(_SUFFIX, f".{folder.name}-", folder.parent))
+        with suppress(FileNotFoundError):
+            handle = os.open(temporary, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            with suppress(OSError):
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            if temporary.exists():
+                return temporary, handle
+            os.close(handle)
 
 
 def _take_place(new: Path, folder: Path) -> None:
     """Move the old folder away first: a folder cannot be replaced, and a process that mapped a file keeps it."""
-    old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
+    old = new.with_name(f"{new.name}.old{_SUFFIX}")
     for _ in range(5):
         try:
             new.rename(folder)

@@ -81,7 +81,7 @@ def _processes(opened: Opened, report: Report, level: Level) -> None:
     deep = Deep(opened, report) if level is Level.DEEP else None
     for index in range(opened.head.processes):
         try:
-            process = opened.process(index)
+            process = opened.process(index, lay_out=deep is not None)
         except ArchiveError as error:
             _add(report, of_archive(error, f"#{index}"))
             continue

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -160,3 +162,69 @@ def test_a_kill_at_every_call_leaves_the_old_file_or_the_new_one(tmp_path: Path)
             break
         assert ended.returncode == -signal.SIGKILL
     assert seen == {b"old", b"new " * 30} and ended.returncode == 0
+
+
+def test_what_a_killed_writer_left_goes_with_the_next_one(tmp_path: Path) -> None:
+    left, other = tmp_path / ".foundry-abc.partial", tmp_path / ".foundry-abc.kept"
+    for path in (left, other):
+        path.write_bytes(b"unfinished")
+    target.put(tmp_path / "x", PARTS, force=False)
+    assert names(tmp_path) == [other.name, "x"]
+
+
+def test_the_unfinished_file_of_a_writer_at_work_stays(tmp_path: Path) -> None:
+    def parts() -> Iterator[bytes]:
+        yield b"begun, "
+        target.put(tmp_path / "second", PARTS, force=False)
+        assert sum(name.endswith(".partial") for name in names(tmp_path)) == 1
+        yield b"ended"
+
+    target.put(tmp_path / "first", parts(), force=False)
+    assert (tmp_path / "first").read_bytes() == b"begun, ended"
+    assert names(tmp_path) == ["first", "second"]
+
+
+def test_a_file_that_is_taken_for_abandoned_before_it_is_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, taken = fcntl.flock, []
+
+    def late(handle: int, how: int) -> None:
+        if not taken and how == fcntl.LOCK_EX:
+            taken.append(True)
+            target._remove_abandoned(tmp_path)
+        real(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    target.put(tmp_path / "x", PARTS, force=False)
+    assert taken and (tmp_path / "x").read_bytes() == b"".join(PARTS) and names(tmp_path) == ["x"]
+
+
+def test_file_systems_without_locks_are_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_locks(handle: int, how: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    (tmp_path / ".foundry-abc.partial").write_bytes(b"perhaps another's")
+    target.put(tmp_path / "x", PARTS, force=False)
+    assert names(tmp_path) == [".foundry-abc.partial", "x"]
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "hint"),
+    [
+        (errno.ENOSPC, "the file system is full", "make room"),
+        (errno.EDQUOT, "the disk quota is used up", "make room"),
+        (errno.EFBIG, "a file may not be that large here", "ulimit -f"),
+    ],
+)
+def test_no_room_even_for_a_name_tells_the_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, text: str, hint: str
+) -> None:
+    def full(**_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(tempfile, "mkstemp", full)
+    with pytest.raises(DiskFullError, match=f"{text}; {len(b''.join(PARTS))} bytes are needed") as caught:
+        target.put(tmp_path / "x", iter(PARTS), force=False)
+    assert hint in (caught.value.hint or "")

@@ -250,6 +250,16 @@ def test_a_restore_report_adds_up(tmp_path: Path) -> None:
     assert [told.code for told in report.told] == ["some-code"]
 
 
+def test_the_last_word_on_a_graph_counts(tmp_path: Path) -> None:
+    writer = SpoolWriter(tmp_path)
+    for state, reason in ((1, ""), (0, "witness-differs: output")):
+        text = [struct.pack("<I", len(part)) + part for part in (b"decode", b"8", reason.encode())]
+        writer.frame(60, text[0] + text[1] + bytes([state]) + text[2] + struct.pack("<Q", 5))
+    writer.write()
+    (report,) = restore_reports(tmp_path)
+    assert [(graph.state, graph.reason) for graph in report.graphs] == [(0, "witness-differs: output")]
+
+
 def test_a_decode_job_is_read_well_within_a_second(tmp_path: Path) -> None:
     spool = SpoolWriter(tmp_path)
     nodes = [kernel_node(0x77, bytes(570), attributes=[(5, b"\1")]) for _ in range(26_243)]

@@ -70,3 +70,23 @@ def test_many_at_once(tmp_path: Path) -> None:
         thread.join()
     assert errors == []
     assert images.ready(folder, ["rank-0"], good)
+
+
+def test_what_a_killed_start_left_goes_with_the_next_one(tmp_path: Path) -> None:
+    left = tmp_path / "images" / ".other-2-abc.partial"
+    left.mkdir(parents=True)
+    (left / "rank-0.image").write_text("half")
+    images.make(tmp_path / "images" / "id-1", build)
+    assert [path.name for path in left.parent.iterdir()] == ["id-1"]
+
+
+def test_what_another_start_is_making_stays(tmp_path: Path) -> None:
+    folder = tmp_path / "images" / "id-1"
+
+    def slow(temporary: Path) -> None:
+        build(temporary)
+        images.make(folder, build)
+        assert (temporary / "rank-0.image").read_text() == "image"
+
+    images.make(folder.with_name("id-2"), slow)
+    assert sorted(path.name for path in folder.parent.iterdir()) == ["id-1", "id-2"]
