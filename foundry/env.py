@@ -5,11 +5,22 @@ from __future__ import annotations
 MODE = "FOUNDRY_MODE"
 SPOOL = "FOUNDRY_SPOOL"
 IMAGE = "FOUNDRY_IMAGE"
+ALLOW = "FOUNDRY_ALLOW"
+"""Codes of differences that a restore lets pass, separated by commas."""
 QUIET = "FOUNDRY_QUIET"
 STATUS = "FOUNDRY_STATUS"
 RESPOOL = "FOUNDRY_RESPOOL"
 """Set to 1 to have a restore tell its spool every graph, kernel and image that it rebuilt, as a capture does, for those
 who want to compare the two. It takes time."""
+WITNESS = "FOUNDRY_WITNESS"
+"""Set to 1 to have a capture make a witness of each graph: what it gives for a stated state of memory."""
+CHECK = "FOUNDRY_CHECK"
+"""Set to 1 to have a restore replay each graph against its witness before the program uses it."""
+PATIENCE = "FOUNDRY_PATIENCE"
+"""Seconds that a program's thread waits for a driver call of the restore in another thread, before the restore is given
+up. A minute if not set."""
+AVOID = "FOUNDRY_AVOID"
+"""Where the hook reserves no range for a device: hexadecimal addresses with commas between them."""
 PRELOAD = "LD_PRELOAD"
 LIBRARY_PATH = "LD_LIBRARY_PATH"
 
@@ -26,7 +37,7 @@ LIBRARY_DIRECTORY = "FOUNDRY_LIBRARY_DIR"
 TRACEBACK = "FOUNDRY_TRACEBACK"
 """Set to have a fault of foundry itself shown with its place in the source."""
 
-OF_A_SESSION = (MODE, SPOOL, IMAGE, QUIET, STATUS)
+OF_A_SESSION = (MODE, SPOOL, IMAGE, ALLOW, QUIET, STATUS, WITNESS, CHECK, AVOID)
 """What a hooked process is told; never passed on to a command that runs without the hook."""
 
 RANK_VARIABLES = ("RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from enum import Enum
 
 
@@ -14,6 +14,8 @@ class Level(str, Enum):
     """A restore does not happen, or the process with this item is started plainly."""
     WARN = "warn"
     """A restore is tried; graphs may be given up."""
+    ALLOWED = "allowed"
+    """It would be one of the above, but the user let it pass by its code."""
     NOTE = "note"
     """Not as it was at the capture, and harmless as far as can be known."""
     UNKNOWN = "unknown"
@@ -39,6 +41,11 @@ class Item:
     level: Level
     where: str = ""
 
+    def __str__(self) -> str:
+        """For people; the hook words what it gives up for in the same way."""
+        where = f"{self.where}: " if self.where else ""
+        return f"{self.code}: {where}{self.what}: archive {self.archive}, here {self.here}"
+
     def as_dict(self) -> dict[str, str]:
         """For machines."""
         return {
@@ -54,6 +61,16 @@ class Item:
 def worst_first(items: Iterable[Item]) -> list[Item]:
     """Sort by level; items of one level keep their order."""
     return sorted(items, key=lambda item: ORDER.index(item.level))
+
+
+def judged(items: Iterable[Item], allowed: Collection[str]) -> list[Item]:
+    """Let pass what is allowed, worst first."""
+    return worst_first(
+        replace(item, level=Level.ALLOWED)
+        if item.code in allowed and item.level in (Level.REFUSE, Level.WARN)
+        else item
+        for item in items
+    )
 
 
 def usable(items: Iterable[Item]) -> bool:

@@ -39,11 +39,16 @@ class LibraryFiles:
         self._plain = [*named, *beside, *_configured(), *map(Path, LOADER_FOLDERS)]
         self._folders: list[Path] | None = None
 
-    def build_id(self, name: str, wanted: str) -> str | None:
-        """Tell the build id of a library of that name, `wanted` if any has it; None if there is no such file."""
+    def build_id(self, name: str, wanted: str, hint: Path | None = None) -> str | None:
+        """Tell the build id of a library of that name, `wanted` if any has it; None if there is no such file.
+
+        `hint`: where it was once. It is looked at first, if it is one of the places that a program would look at.
+        """
         found: str | None = None
         if not name or "/" in name:
             return None
+        if hint and hint.name == name and self._within(hint.parent) and build_id(hint) == wanted:
+            return wanted
         for path in self._files(name):
             this = build_id(path)
             if this == wanted:
@@ -56,6 +61,9 @@ class LibraryFiles:
         if not name or "/" in name:
             return None
         return next((path for path in self._files(name) if build_id(path) == wanted), None)
+
+    def _within(self, folder: Path) -> bool:
+        return folder in self._plain or any(packages in folder.parents for packages in self._packages)
 
     def _files(self, name: str) -> Iterator[Path]:
         if self._folders is None:

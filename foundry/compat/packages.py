@@ -26,6 +26,8 @@ NAMES = (
     "nvidia-nccl-cu13",
 )
 """Packages that decide which kernels run."""
+LAYING_OUT = ("torch", *ENGINES, "flashinfer", "flash-attn", "xformers", "deep-gemm", "sgl-kernel", "nvidia-nccl")
+"""How packages begin whose code lays out memory that graphs read: weights, caches, plans, communicators."""
 _SUFFIX = ".dist-info"
 
 
@@ -36,6 +38,11 @@ def versions(folders: Iterable[Path]) -> dict[str, str]:
         for name, version in _distributions(folder):
             found.setdefault(name, version)
     return dict(sorted(found.items()))
+
+
+def lays_out(name: str) -> bool:
+    """Whether this package's code lays out memory that graphs read."""
+    return any(name == begin or name.startswith(begin + "-") for begin in LAYING_OUT)
 
 
 def _distributions(folder: Path) -> Iterator[tuple[str, str]]:

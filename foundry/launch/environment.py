@@ -6,7 +6,7 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from foundry import env, native
@@ -16,21 +16,37 @@ _SEPARATORS = re.compile(r"[\s:]")
 """What ends a name in LD_PRELOAD. There is no way to escape it."""
 
 
-def for_capture(base: Mapping[str, str], *, spool: Path, status: Path, quiet: bool, simulated: bool) -> dict[str, str]:
+def for_capture(
+    base: Mapping[str, str], *, spool: Path, status: Path, quiet: bool, simulated: bool, witness: bool = False
+) -> dict[str, str]:
     """Make the environment under which the hook records."""
     result = _hooked(base, simulated)
     result.update({env.MODE: "capture", env.SPOOL: str(spool), env.STATUS: str(status)})
+    if witness:
+        result[env.WITNESS] = "1"
     if quiet:
         result[env.QUIET] = "1"
     return result
 
 
 def for_restore(
-    base: Mapping[str, str], *, spool: Path, status: Path, image: Path, quiet: bool, simulated: bool
+    base: Mapping[str, str],
+    *,
+    spool: Path,
+    status: Path,
+    image: Path,
+    quiet: bool,
+    simulated: bool,
+    allowed: Iterable[str] = (),
+    check: bool = False,
 ) -> dict[str, str]:
     """Make the environment under which the hook answers from the image folder."""
     result = _hooked(base, simulated)
     result.update({env.MODE: "restore", env.SPOOL: str(spool), env.STATUS: str(status), env.IMAGE: str(image)})
+    if codes := ",".join(sorted(allowed)):
+        result[env.ALLOW] = codes
+    if check:
+        result[env.CHECK] = "1"
     if quiet:
         result[env.QUIET] = "1"
     return result

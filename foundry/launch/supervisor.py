@@ -93,11 +93,14 @@ class Supervisor:
         tick: Tick | None = None,
         on_line: OnLine | None = None,
         fixed_addresses: bool = False,
+        all_to_stderr: bool = False,
     ) -> Ended:
         """Start the command and wait for its end, and for the end of all that it started."""
         self._asked = False
-        self._tees = [Tee(standard, on_line) for standard in (1, 2)] if on_line else []
+        self._tees = [Tee(standard, on_line) for standard in (2 if all_to_stderr else 1, 2)] if on_line else []
         output = child.Output(*(tee.for_child for tee in self._tees))
+        if all_to_stderr and not self._tees:
+            output = child.Output(stdout=2)
         self._process = child.start(
             executable, environment, terminal=self._terminal, output=output, fixed_addresses=fixed_addresses
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 
 import pytest
 from helpers.commandline import CommandLine
@@ -37,8 +38,8 @@ def test_the_same_machine(command: CommandLine) -> None:
 
 def test_another_command(command: CommandLine) -> None:
     assert compared(command, "--sim", "--", sys.executable, "-m", "foundry.selftest", "-v") == (
-        0,
-        {"mismatch-arguments": "warn"},
+        5,
+        {"mismatch-arguments": "refuse"},
     )
     result = command.run("verify", "--host", "--json", "a.fdry", "--", "no-such-command")
     assert (result.returncode, json.loads(result.stdout)["error"]["code"]) == (127, "command-not-found")
@@ -58,7 +59,7 @@ def test_another_command(command: CommandLine) -> None:
             },
         ),
         ({"FOUNDRY_SIM_GPU": "NVIDIA Simulated H200:9.0:114"}, {"mismatch-multiprocessors": "refuse"}),
-        ({"FOUNDRY_SIM_MEMORY": str(400 << 30)}, {"mismatch-arenas": "refuse"}),
+        ({"FOUNDRY_SIM_MEMORY": str(400 << 30)}, {"mismatch-arenas": "note"}),
         ({"FOUNDRY_SIM_DEVICES": "2"}, {}),
     ],
 )
@@ -87,4 +88,12 @@ def test_lines() -> None:
     assert item_lines("a.fdry", [other, same]) == [
         "`a.fdry` cannot be restored here: 1 refuse, 1 same",
         "refuse: mismatch-driver: python-0: CUDA of the driver: archive 13.0, here 12.8",
+        "can be allowed: --allow mismatch-driver",
+    ]
+    never = Item("mismatch-simulated", "simulated", "the simulator", "a real driver", Level.REFUSE)
+    assert item_lines("a.fdry", [never, other])[-1] == "never allowed: mismatch-simulated"
+    allowed = replace(other, level=Level.ALLOWED)
+    assert item_lines("a.fdry", [allowed, same]) == [
+        "`a.fdry` can be restored here: 1 allowed, 1 same",
+        "allowed: mismatch-driver: python-0: CUDA of the driver: archive 13.0, here 12.8",
     ]

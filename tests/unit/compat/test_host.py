@@ -10,8 +10,8 @@ import pytest
 from helpers.spool_writer import SpoolWriter, body, memset_node
 
 from foundry.archive.heads import BlobEntry
-from foundry.compat import gate, host, probe
-from foundry.compat.host import Here, Library
+from foundry.compat import codes, compare, host, probe
+from foundry.compat.host import Here
 from foundry.compat.items import Item, Level, usable, worst_first
 from foundry.model import LibraryPlace, Process
 from foundry.pack import pack
@@ -73,7 +73,7 @@ def test_the_same_machine_is_the_same_in_everything(process: Process) -> None:
     items = host.examine(Archive([process]), here())
     assert levels(items) == {}
     assert usable(items)
-    assert {gate.GPU_MODEL, gate.SIMULATED, gate.NO_GRAPHS, host.DRIVER, host.ARENAS, host.MEMORY} <= {
+    assert {codes.GPU_MODEL, codes.SIMULATED, codes.NO_GRAPHS, codes.DRIVER, codes.ARENAS, codes.MEMORY} <= {
         item.code for item in items
     }
 
@@ -81,13 +81,12 @@ def test_the_same_machine_is_the_same_in_everything(process: Process) -> None:
 @pytest.mark.parametrize(
     ("change", "code", "archive", "found"),
     [
-        ({"name": "NVIDIA H100"}, gate.GPU_MODEL, "NVIDIA H200", "NVIDIA H100"),
-        ({"compute_minor": 3}, host.COMPUTE, "9.0", "9.3"),
-        ({"multiprocessors": 114}, host.MULTIPROCESSORS, "132", "114"),
-        ({"mig": True}, host.MIG, "no", "yes"),
-        ({"virtual_memory": False}, host.VIRTUAL_MEMORY, "yes", "no"),
-        ({"total_memory": 160 * GIB}, host.ARENAS, "300.0 GiB", "320.0 GiB"),
-        ({"compute_mode": 2}, host.COMPUTE_MODE, "not recorded", "prohibited"),
+        ({"name": "NVIDIA H100"}, codes.GPU_MODEL, "NVIDIA H200", "NVIDIA H100"),
+        ({"compute_minor": 3}, codes.COMPUTE, "9.0", "9.3"),
+        ({"multiprocessors": 114}, codes.MULTIPROCESSORS, "132", "114"),
+        ({"mig": True}, codes.MIG, "no", "yes"),
+        ({"virtual_memory": False}, codes.VIRTUAL_MEMORY, "yes", "no"),
+        ({"compute_mode": 2}, codes.COMPUTE_MODE, "not recorded", "prohibited"),
     ],
 )
 def test_another_gpu_is_refused_as_the_hook_would(
@@ -106,37 +105,37 @@ def test_another_gpu_is_refused_as_the_hook_would(
 )
 def test_an_older_driver_is_refused_and_a_newer_one_is_not(process: Process, version: int, level: Level) -> None:
     items = host.examine(Archive([process]), here(replace(MACHINE, version=version)))
-    assert one(items, host.DRIVER).level is level
+    assert one(items, codes.DRIVER).level is level
 
 
 def test_without_a_driver_all_of_it_is_unknown(process: Process) -> None:
     machine = probe.Machine(fault="no libcuda")
     items = host.examine(Archive([process]), here(machine))
     assert levels(items) == {
-        host.NO_DRIVER: Level.REFUSE,
-        host.DRIVER: Level.UNKNOWN,
-        gate.GPU_MODEL: Level.UNKNOWN,
+        codes.NO_DRIVER: Level.REFUSE,
+        codes.DRIVER: Level.UNKNOWN,
+        codes.GPU_MODEL: Level.UNKNOWN,
     }
-    assert one(items, host.NO_DRIVER).here == "no libcuda"
+    assert one(items, codes.NO_DRIVER).here == "no libcuda"
 
 
 def test_a_process_on_a_gpu_that_is_not_there(process: Process) -> None:
     second = replace(process, role="rank-1", devices=(replace(process.devices[0], ordinal=1),))
     items = host.examine(Archive([process, second]), here())
-    assert levels(items) == {host.DEVICES: Level.REFUSE}
+    assert levels(items) == {codes.DEVICES: Level.REFUSE}
     item = next(item for item in items if item.level is Level.REFUSE)
     assert (item.archive, item.here, item.where) == ("2 or more", "1", "rank-1")
 
 
 def test_an_archive_of_the_simulator(process: Process) -> None:
     items = host.examine(Archive([replace(process, simulated=True)]), here())
-    assert levels(items) == {gate.SIMULATED: Level.REFUSE}
+    assert levels(items) == {codes.SIMULATED: Level.REFUSE}
 
 
 def test_an_archive_without_graphs_and_an_installation_without_a_hook(process: Process) -> None:
     items = host.examine(Archive([replace(process, graphs=())]), here(hook_fault="no file"))
-    assert levels(items) == {gate.NO_GRAPHS: Level.REFUSE, host.NO_HOOK: Level.REFUSE}
-    assert levels(host.examine(Archive([]), here())) == {gate.NO_GRAPHS: Level.REFUSE}
+    assert levels(items) == {codes.NO_GRAPHS: Level.REFUSE, codes.NO_HOOK: Level.REFUSE}
+    assert levels(host.examine(Archive([]), here())) == {codes.NO_GRAPHS: Level.REFUSE}
 
 
 def test_the_peak_of_device_memory_counts_what_lived_at_one_time(process: Process) -> None:
@@ -147,8 +146,8 @@ def test_the_peak_of_device_memory_counts_what_lived_at_one_time(process: Proces
 def test_too_little_free_memory_is_a_warning(process: Process) -> None:
     machine = replace(MACHINE, devices=(replace(GPU, free_memory=3 << 20),))
     items = host.examine(Archive([process]), here(machine))
-    assert levels(items) == {host.MEMORY: Level.WARN}
-    assert one(items, host.MEMORY).here == "3 MiB free"
+    assert levels(items) == {codes.MEMORY: Level.WARN}
+    assert one(items, codes.MEMORY).here == "3 MiB free"
 
 
 def test_the_hooks_arena_size() -> None:
@@ -158,10 +157,10 @@ def test_the_hooks_arena_size() -> None:
 
 def test_arguments_variables_packages_and_releases(process: Process) -> None:
     context = {
-        gate.ARGUMENTS: '["python", "serve.py", "--layers", "4"]',
-        gate.VARIABLE + "CUDA_MODULE_LOADING": "LAZY",
-        gate.RELEASE: "570.9",
-        gate.VERSION: "0.1",
+        compare.ARGUMENTS: '["python", "serve.py", "--layers", "4"]',
+        compare.VARIABLE + "CUDA_MODULE_LOADING": "LAZY",
+        compare.RELEASE: "570.9",
+        compare.VERSION: "0.1",
     }
     archive = Archive([process], Head(context, {"torch": "2.11", "triton": "3.5"}))
     items = host.examine(
@@ -169,20 +168,21 @@ def test_arguments_variables_packages_and_releases(process: Process) -> None:
         here(arguments=["/usr/bin/python", "serve.py"], packages={"torch": "2.12"}, version="0.2"),
     )
     assert levels(items) == {
-        host.ARGUMENTS_CODE: Level.WARN,
-        host.VARIABLE_CODE: Level.WARN,
-        host.PACKAGE_CODE: Level.WARN,
-        host.RELEASE_CODE: Level.NOTE,
-        host.VERSION_CODE: Level.NOTE,
+        codes.ARGUMENTS: Level.REFUSE,
+        codes.ENGINE: Level.REFUSE,
+        codes.VARIABLE: Level.WARN,
+        codes.PACKAGE: Level.WARN,
+        codes.RELEASE: Level.NOTE,
+        codes.VERSION: Level.NOTE,
     }
     found = {item.what: (item.archive, item.here) for item in items}
     assert found["torch"] == ("2.11", "2.12")
     assert found["triton"] == ("3.5", "not found")
     assert found["CUDA_MODULE_LOADING"] == ("LAZY", "not set")
     assert found["command"] == ("python serve.py --layers 4", "/usr/bin/python serve.py")
-    same = here(arguments=["/bin/py", "serve.py", "--layers", "4"], environment={"CUDA_MODULE_LOADING": "LAZY"})
+    same = here(arguments=["/bin/python3.12", "serve.py", "--layers", "4"], environment={"CUDA_MODULE_LOADING": "LAZY"})
     items = host.examine(archive, same)
-    assert levels(items) == {host.PACKAGE_CODE: Level.UNKNOWN, host.RELEASE_CODE: Level.NOTE}
+    assert levels(items) == {codes.ENGINE: Level.UNKNOWN, codes.PACKAGE: Level.UNKNOWN, codes.RELEASE: Level.NOTE}
 
 
 def test_libraries_by_their_build_ids(process: Process) -> None:
@@ -190,15 +190,8 @@ def test_libraries_by_their_build_ids(process: Process) -> None:
     head = Head(blobs=[BlobEntry(16, bytes(32), place), BlobEntry(16, bytes(32), None)])
     for found, level in ((place.build_id, Level.SAME), ("bb", Level.REFUSE), ("", Level.REFUSE), (None, Level.REFUSE)):
         items = host.examine(Archive([process], head), here(library=lambda _, found=found: found))
-        assert one(items, host.LIBRARY_NEEDED).level is level
-    assert one(items, host.LIBRARY_NEEDED).here == "not found"
-
-
-def test_libraries_that_images_came_from(tmp_path: Path, process: Process) -> None:
-    library = Library("libx.so", "cc")
-    for found, level in (("cc", Level.SAME), ("dd", Level.WARN), ("", Level.WARN), (None, Level.UNKNOWN)):
-        (item,) = host._found_libraries([library], here(library=lambda _, found=found: found), needed=False)
-        assert (item.code, item.level) == (host.LIBRARY, level)
+        assert one(items, codes.LIBRARY_NEEDED).level is level
+    assert one(items, codes.LIBRARY_NEEDED).here == "not found"
 
 
 @pytest.mark.parametrize(
@@ -209,11 +202,14 @@ def test_libraries_that_images_came_from(tmp_path: Path, process: Process) -> No
         ({"RANK": "0"}, {"RANK": "0"}, Level.SAME),
         ({"RANK": "0"}, {"RANK": "3"}, Level.WARN),
         ({}, {"RANK": "0"}, Level.WARN),
+        ({"RANK": "0", "WORLD_SIZE": "2"}, {}, Level.SAME),
+        ({"RANK": "0", "WORLD_SIZE": "2"}, {"RANK": "0", "WORLD_SIZE": "2"}, Level.SAME),
+        ({"RANK": "0", "WORLD_SIZE": "2"}, {"WORLD_SIZE": "4"}, Level.REFUSE),
     ],
 )
 def test_ranks(process: Process, captured: dict[str, str], now: dict[str, str], level: Level | None) -> None:
     items = host.examine(Archive([replace(process, ranks=captured)]), here(environment=now))
-    assert [item.level for item in items if item.code == host.RANKS] == ([level] if level else [])
+    assert [item.level for item in items if item.code == codes.RANKS] == ([level] if level else [])
 
 
 def test_worst_first_and_stable() -> None:
@@ -221,13 +217,22 @@ def test_worst_first_and_stable() -> None:
     assert [item.where for item in worst_first([*items, *items])] == ["2", "2", "1", "1", "0", "0"]
 
 
-def test_every_code_is_in_the_registry() -> None:
-    text = (Path(__file__).parents[3] / "format_spec" / "registry.md").read_text(encoding="utf-8")
-    codes = {
-        value
-        for module in (host, gate)
-        for name, value in vars(module).items()
-        if name.isupper() and isinstance(value, str) and value.startswith(("host-", "mismatch-"))
-    }
-    assert len(codes) > 15
-    assert [code for code in codes if f"| `{code}` |" not in text] == []
+def test_another_size_of_memory_keeps_the_recorded_arenas(process: Process) -> None:
+    machine = replace(MACHINE, devices=(replace(GPU, total_memory=160 * GIB),))
+    items = host.examine(Archive([process]), here(machine))
+    assert levels(items) == {codes.ARENAS: Level.NOTE}
+    assert (one(items, codes.ARENAS).archive, one(items, codes.ARENAS).here) == ("300.0 GiB", "320.0 GiB")
+
+
+def test_what_is_allowed_does_not_refuse(process: Process) -> None:
+    machine = replace(MACHINE, version=12080, devices=(replace(GPU, name="NVIDIA H100", multiprocessors=114),))
+    wrong = {codes.DRIVER, codes.GPU_MODEL, codes.MULTIPROCESSORS}
+    for allowed in ((), {codes.DRIVER}, {codes.GPU_MODEL, codes.DRIVER}):
+        items = host.examine(Archive([process]), here(machine, allowed=allowed))
+        assert levels(items) == {code: Level.ALLOWED if code in allowed else Level.REFUSE for code in wrong}
+        assert not usable(items)
+    assert usable(host.examine(Archive([process]), here(machine, allowed=wrong)))
+
+
+def test_allowing_what_is_the_same_changes_nothing(process: Process) -> None:
+    assert levels(host.examine(Archive([process]), here(allowed=set(codes.RULES)))) == {}

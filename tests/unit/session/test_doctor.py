@@ -119,7 +119,7 @@ def test_the_toolkit_s_stub_is_no_driver(root: Path, tmp_path: Path) -> None:
 
 def test_ranges_that_are_taken(root: Path) -> None:
     maps = root / "proc/self/maps"
-    maps.write_text("400000000000-400000001000 rw-p 0 0:0 0\n")
+    maps.write_text("403500000000-403500001000 rw-p 0 0:0 0\n")
     assert "4 of 5" in one(machine.address_space(here(root)), "address space").found
     maps.write_text("100000000000-700000000000 ---p 0 0:0 0\nnot a line\n")
     check = one(machine.address_space(here(root)), "address space")
