@@ -7,6 +7,7 @@ speed. Blobs of a thin archive that lie in library files are listed, and not loo
 """
 
 import hashlib
+import itertools
 import json
 import re
 import struct
@@ -17,7 +18,7 @@ import zstandard
 
 MAGIC, END_MAGIC, MAJOR = b"\x93FDRY\r\n\x1a", b"FDRYEND\n", 1
 HEADER, ENTRY, FOOTER = struct.Struct("<8sHHIQQ"), struct.Struct("<IIIIQQQ32s"), struct.Struct("<QII32s32sHHI8s")
-SUMMARY, CAPTURE, PROCESS, ALLOCATIONS, GROUPS, BODIES, PARAMETERS, BLOBS, TIMELINE = range(1, 10)
+SUMMARY, CAPTURE, PROCESS, ALLOCATIONS, GROUPS, BODIES, PARAMETERS, BLOBS, TIMELINE, MOVES = range(1, 11)
 LIMITS = {**dict.fromkeys((SUMMARY, CAPTURE, PROCESS, TIMELINE), 1 << 26), BLOBS: 1 << 24}
 SECTION_LIMIT, WINDOW_LIMIT, CONTAINER_LIMIT = 1 << 30, 1 << 27, 1 << 30
 WHOLE = NONE = 0xFFFFFFFF
@@ -74,7 +75,7 @@ def read_container(data):
     for kind, flags, process, _, offset, stored, raw, digest in entries:
         need(offset == at and 0 < stored <= table_at - at, "archive-layout", "overlap, hole or end")
         need(raw <= LIMITS.get(kind, SECTION_LIMIT), "archive-limit", "raw size")
-        need(not flags or SUMMARY <= kind <= TIMELINE, "archive-section-unknown", f"kind {kind}")
+        need(not flags or SUMMARY <= kind <= MOVES, "archive-section-unknown", f"kind {kind}")
         at += stored
         if flags:
             name.update(struct.pack("<IIQ", kind, process, raw) + digest)
@@ -110,7 +111,7 @@ def read_text(raw):
 
     try:
         found = json.loads(raw.decode("utf-8"), object_pairs_hook=pairs, parse_float=refuse, parse_constant=refuse)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, MemoryError):
         raise Refused("archive-content", "no JSON") from None
     content(isinstance(found, dict), "no object")
     return found
@@ -176,12 +177,17 @@ def read_bodies(raw, groups, parameters):
     rows = {KERNEL: iter(launches), MEMSET: iter(memsets), MEMCPY: iter(copies)}
     rows[GRAPH], rows[RECORD] = iter([{"body": child} for child in children]), iter([{"event": e} for e in events])
     rows[WAIT] = rows[RECORD]
-    found = [{"group": group, "nodes": [dict(node) for node in groups[group]["nodes"]]} for group in bodies]
-    owners = [node for body in found for node in body["nodes"] if node["type"] in rows and node["reason"] == NONE]
-    for node in owners:
-        row = next(rows[node["type"]], None)
-        content(row is not None, "a node has no row")
-        node.update(row)
+    content(len(bodies) <= 2**20 and sum(len(groups[group]["nodes"]) for group in bodies) <= 2**24, "too many nodes")
+    found, owners = [], []
+    for group in bodies:
+        nodes = list(groups[group]["nodes"])
+        for index, node in enumerate(nodes):
+            if node["type"] in rows and node["reason"] == NONE:
+                row = next(rows[node["type"]], None)
+                content(row is not None, "a node has no row")
+                nodes[index] = {**node, **row}
+                owners.append(nodes[index])
+        found.append({"group": group, "nodes": nodes})
     content(all(next(table, None) is None for table in rows.values()), "a row has no node")
     read_parameters(parameters, [node for node in owners if node["type"] == KERNEL])
     return found
@@ -249,6 +255,47 @@ def read_process(raw):
     return process
 
 
+def read_moves(raw, process):
+    """Return where the addresses of proven graphs stand, each with its value."""
+    columns = Columns(raw)
+    (graphs, memsets, parameters, copies, texts), (noise,) = columns.column(4, 5), columns.column(8, 1)
+
+    def sums(count):
+        steps, values = columns.column(4, count), [0]
+        for step in steps:
+            values.append((values[-1] + step) % 2**32)
+        return values[1:]
+
+    found = {"graphs": sums(graphs), "memsets": sums(memsets), "noise": noise}
+    for name, count in (("parameters", parameters), ("copies", copies), ("texts", texts)):
+        found[name] = [list(place) for place in zip(sums(count), columns.column(4, count), strict=True)]
+    columns.finish()
+    owners = [node for body in process["bodies"] for node in body["nodes"]]
+    blocks = [bytes.fromhex(node["parameters"]) for node in owners if "parameters" in node]
+    rows = [bytes.fromhex(node["copy"]) for node in owners if "copy" in node]
+    metadata = [graph["metadata"].encode("utf-8", "surrogatepass") for graph in process["graphs"]]
+    targets = [node["destination"] for node in owners if "destination" in node]
+    words = [targets[row] for row in found["memsets"]]
+    for blobs, places in ((blocks, found["parameters"]), (rows, found["copies"])):
+        for row, offset in places:
+            content(offset + 8 <= len(blobs[row]), "a word past the end")
+            words.append(int.from_bytes(blobs[row][offset : offset + 8], "little"))
+        apart = all(
+            one[0] < two[0] or (one[0] == two[0] and one[1] + 8 <= two[1]) for one, two in itertools.pairwise(places)
+        )
+        content(apart, "words out of order")
+    for row, offset in found["texts"]:
+        number = re.compile(rb"(?<![0-9])[0-9]{1,20}(?![0-9])").match(metadata[row], offset)
+        content(number, "no number")
+        words.append(int(number[0]))
+    for name in ("graphs", "memsets", "texts"):
+        content(all(one < two for one, two in itertools.pairwise(found[name])), f"{name} out of order")
+    content(all(not process["graphs"][at]["reason_code"] for at in found["graphs"]), "a graph that cannot be restored")
+    ranges = [(wide(device["base"]), 3 * wide(device["arena_size"])) for device in process["devices"]]
+    content(all(any(0 <= word - at < size for at, size in ranges) for word in words), "no address")
+    return found
+
+
 def read(data):
     """Read an archive."""
     version, identity, entries = read_container(data)
@@ -263,11 +310,17 @@ def read(data):
     try:
         numbers = range(wide(capture["processes"], 4096))
         processes = [read_process([only(kind, number) for kind in range(PROCESS, BLOBS)]) for number in numbers]
+        for number, process in enumerate(processes):
+            raw = only(MOVES, number, optional=True)
+            process.update({} if raw is None else {"relocations": read_moves(raw, process)})
         raw = only(TIMELINE, optional=True)
         times = [{"spent": {}} for _ in processes] if raw is None else read_text(raw)["processes"]
         for process, its in zip(processes, times, strict=True):
             process["spent"] = {name: value for name, value in its["spent"].items() if wide(value) is not None}
-        content(all(e[2] < len(processes) for e in entries if PROCESS <= e[0] <= PARAMETERS), "process of a section")
+        content(
+            all(e[2] < len(processes) for e in entries if PROCESS <= e[0] <= PARAMETERS or e[0] == MOVES),
+            "process of a section",
+        )
         parts = [(entry[2], unpack(data, entry)) for entry in entries if entry[0] == BLOBS]
         content(all(owner == WHOLE for owner, _ in parts), "blobs of a process")
         content(all(len(part) == LIMITS[BLOBS] for _, part in parts[:-1]) and all(part for _, part in parts), "cuts")

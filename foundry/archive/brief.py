@@ -71,6 +71,7 @@ def _read_process(item: Fields) -> ProcessSummary:
         allocations=item.integer("allocations"),
         arenas=item.objects("arenas", _read_arena),
         sets=item.integers("sets"),
+        proof=item.integers("proof") if item.has("proof") else {},
     )
 
 
@@ -124,6 +125,8 @@ def _process(process: Process) -> dict[str, Any]:
     for graph in process.graphs:
         sets[graph.set] = sets.get(graph.set, 0) + 1
     sizes = [len(group.nodes) for group in process.groups]
+    proof = process.proof
+    proven = {"graphs": len(proof.graphs), "words": proof.moving, "noise": widened(proof.noise)} if proof else {}
     return {
         "role": process.role,
         "executable": process.executable,
@@ -152,6 +155,7 @@ def _process(process: Process) -> dict[str, Any]:
         "allocations": len(process.allocations),
         "arenas": _arenas(process),
         "sets": sets,
+        **({"proof": proven} if proven else {}),
     }
 
 

@@ -76,7 +76,8 @@ def encode_head(head: Head) -> dict[str, Any]:
 
 def decode_head(fields: Fields) -> Head:
     """Read the JSON object of a capture section, and check all in it that needs no other section."""
-    from foundry.model.checks import UnsoundError, check_files, check_outside
+    from foundry.model.checks import check_files, check_outside
+    from foundry.model.unsound import UnsoundError
 
     head = Head(
         processes=fields.integer("processes", _MOST_PROCESSES),

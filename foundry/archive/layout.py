@@ -42,13 +42,16 @@ class Kind(IntEnum):
     PARAMETERS = 7
     BLOBS = 8
     TIMELINE = 9
+    RELOCATIONS = 10
 
 
 TEXT_KINDS = (Kind.SUMMARY, Kind.CAPTURE, Kind.PROCESS, Kind.TIMELINE)
-SKIPPABLE = (Kind.SUMMARY, Kind.TIMELINE)
+SKIPPABLE = (Kind.SUMMARY, Kind.TIMELINE, Kind.RELOCATIONS)
 """Kinds that are not critical."""
 OF_PROCESS = (Kind.PROCESS, Kind.ALLOCATIONS, Kind.GROUPS, Kind.BODIES, Kind.PARAMETERS)
 """Kinds that each process has exactly one section of."""
+OWNED = (*OF_PROCESS, Kind.RELOCATIONS)
+"""Kinds whose sections belong to a process."""
 
 
 def kind_name(kind: int) -> str:

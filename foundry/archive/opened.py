@@ -64,7 +64,7 @@ class Opened:
                 for kind in layout.OF_PROCESS:
                     self._container.required(kind, index)
             for section in self.sections:
-                if section.kind in layout.OF_PROCESS and section.process >= head.processes:
+                if section.kind in layout.OWNED and section.process >= head.processes:
                     raise ContentError(f"a section belongs to process {section.process} of {head.processes}")
             return head
 
@@ -79,14 +79,18 @@ class Opened:
             _require_different(found)
             return tuple(found)
 
-    def process(self, index: int) -> Process:
-        """Decode one process."""
+    def process(self, index: int, *, lay_out: bool = True) -> Process:
+        """Decode one process. Its parameters are checked, but zeros, if they are not to be laid out."""
         with self._told():
             from foundry.archive.processes import decode_sections
 
             spent = self._timeline[index]
-            raw = self._container.raw_of([self._container.required(kind, index) for kind in layout.OF_PROCESS])
-            return decode_sections(raw, spent, [entry.size for entry in self.head.blobs])
+            sections = [self._container.required(kind, index) for kind in layout.OF_PROCESS]
+            proof = self._container.only(Kind.RELOCATIONS, index)
+            raw = self._container.raw_of([*sections, *([proof] if proof else [])])
+            sizes = [entry.size for entry in self.head.blobs]
+            relocations = raw[len(sections)] if proof else None
+            return decode_sections(raw[: len(sections)], spent, sizes, relocations, lay_out=lay_out)
 
     def processes(self) -> Iterator[Process]:
         """Decode the processes one after the other."""
@@ -147,7 +151,7 @@ class Opened:
                 else:
                     self._container.raw(section)
 
-            wanted = (section for section in self.sections if of_processes or section.kind not in layout.OF_PROCESS)
+            wanted = (section for section in self.sections if of_processes or section.kind not in layout.OWNED)
             for _ in in_order(check, wanted):
                 pass
 

@@ -3,28 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from foundry.archive.columns import decode_allocations, decode_bodies, decode_groups
 from foundry.archive.parameters import decode_parameters
 from foundry.archive.process_text import decode_process
+from foundry.archive.relocations import decode_relocations
 from foundry.archive.text import ContentError, decode
 from foundry.model import Process
-from foundry.model.checks import UnsoundError, check_process, check_topology, row_counts
+from foundry.model.checks import check_process, check_topology, row_counts
+from foundry.model.unsound import UnsoundError
 from foundry.model.views import kernel_ids_of, parameter_sizes_of
 
 
-def decode_sections(raw: Sequence[bytes], spent: dict[str, int], blob_sizes: Sequence[int]) -> Process:
-    """Decode and check the sections of `layout.OF_PROCESS`, in that order, with the process's part of the timeline."""
+def decode_sections(
+    raw: Sequence[bytes],
+    spent: dict[str, int],
+    blob_sizes: Sequence[int],
+    relocations: bytes | None = None,
+    *,
+    lay_out: bool = True,
+) -> Process:
+    """Decode and check the sections of `layout.OF_PROCESS`, in that order, with the process's part of the timeline.
+
+    Parameters that are not laid out are zeros; all that can be wrong with them is their size.
+    """
     try:
-        process = _decode(raw, spent)
+        # A proof names words, so they are looked at.
+        process = _decode(raw, spent, lay_out or relocations is not None)
+        if relocations is not None:
+            process = replace(process, proof=decode_relocations(relocations))
         check_process(process, blob_sizes)
         return process
     except UnsoundError as error:
         raise ContentError(str(error)) from None
 
 
-def _decode(raw: Sequence[bytes], spent: dict[str, int]) -> Process:
+def _decode(raw: Sequence[bytes], spent: dict[str, int], lay_out: bool) -> Process:
     text, allocations, topology, bodies, parameters = raw
     groups = decode_groups(topology)
     tables: dict[str, Any] = decode_bodies(bodies)
@@ -32,5 +48,5 @@ def _decode(raw: Sequence[bytes], spent: dict[str, int]) -> Process:
     kernels, sizes = kernel_ids_of(groups, tables["bodies"]), parameter_sizes_of(groups, tables["bodies"])
     tables["groups"], tables["spent"] = groups, spent
     tables["allocations"] = decode_allocations(allocations)
-    tables["parameters"] = decode_parameters(parameters, kernels, sizes)
+    tables["parameters"] = decode_parameters(parameters, kernels, sizes, lay_out=lay_out)
     return decode_process(decode(text), tables)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from foundry.archive.layout import FOOTER, HEADER, Kind
 from foundry.archive.parallel import in_order
 from foundry.archive.parameters import encode_parameters
 from foundry.archive.process_text import encode_process
+from foundry.archive.relocations import encode_relocations
 from foundry.archive.target import put
 from foundry.archive.text import encode
 from foundry.archive.timeline import encode_timeline
@@ -27,8 +27,8 @@ from foundry.model.views import kernel_ids, parameter_sizes
 
 _TEXT_LEVEL = 12
 _TABLE_LEVELS = (3, 9)
-_BLOB_LEVEL = 12
-_BLOB_JOB = 1 << 21
+_BLOB_LEVEL = 11
+_BLOB_WINDOW = 24
 
 
 def write_archive(capture: Capture, path: Path, *, force: bool) -> str:
@@ -99,6 +99,8 @@ def _process_sections(process: Process) -> Iterator[tuple[Kind, bytes]]:
         ),
     )
     yield Kind.PARAMETERS, encode_parameters(process.parameters, kernel_ids(process), parameter_sizes(process))
+    if process.proof is not None:
+        yield Kind.RELOCATIONS, encode_relocations(process.proof)
 
 
 def blob_cuts(blobs: Iterable[bytes]) -> Iterator[bytes]:
@@ -130,12 +132,7 @@ def _compress(kind: Kind, raw: bytes) -> bytes:
 
 
 def _compress_blobs(raw: bytes) -> bytes:
-    parameters = zstandard.ZstdCompressionParameters.from_level(
-        _BLOB_LEVEL,
-        source_size=len(raw),
-        window_log=max(10, min(24, (len(raw) - 1).bit_length())),
-        job_size=_BLOB_JOB,
-        threads=min(16, os.cpu_count() or 1),
-        enable_ldm=True,
-    )
+    """Compress in one go: images of one library resemble one another over all of a section."""
+    window = max(10, min(_BLOB_WINDOW, (len(raw) - 1).bit_length()))
+    parameters = zstandard.ZstdCompressionParameters.from_level(_BLOB_LEVEL, source_size=len(raw), window_log=window)
     return zstandard.ZstdCompressor(compression_params=parameters).compress(raw)

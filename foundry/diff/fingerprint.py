@@ -54,9 +54,18 @@ def process_changes(where: str, before: Process, after: Process) -> Iterator[Cha
         yield Change(KIND, where, "contexts", _contexts(contexts[0]), _contexts(contexts[1]))
     for what in ("mode", "complete"):
         yield from note(where, what, getattr(before, what), getattr(after, what))
+    yield from note(where, "proof by a second capture", *map(_proof, (before, after)))
     yield from note(where, "step of the last commit", *map(index_text, (before.committed, after.committed)))
     for name in _union(before.counters, after.counters):
         yield from note(where, f"counter `{name}`", before.counters.get(name), after.counters.get(name))
+
+
+def _proof(process: Process) -> str | None:
+    """Say in numbers what a second capture proved."""
+    proof = process.proof
+    if proof is None:
+        return None
+    return f"{len(proof.graphs)} graphs, {proof.moving:,} words that move, {proof.noise:,} of noise"
 
 
 def _device(where: str, before: Device | None, after: Device | None) -> Iterator[Change]:

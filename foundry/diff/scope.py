@@ -59,6 +59,7 @@ NOT_COMPARED: dict[type, dict[str, str]] = {
         "counters": "what a run did, not what it made",
         "spent": "times differ in each run",
         "libraries": "files that were loaded, whether graphs use them or not; the code of kernels is compared",
+        "proof": "what is known of the graphs, not what they are",
     },
     Device: {
         "uuid": "another device of the same model does as well",
@@ -114,7 +115,7 @@ KINDS: dict[type, dict[str, Kind]] = {
             ("node_reasons", "launches", "parameters", "memsets", "copies", "event_nodes", "events"), Kind.NODES
         ),
         "attribute_sets": Kind.EDGES,
-        **dict.fromkeys(("mode", "complete", "committed", "counters"), Kind.NOTES),
+        **dict.fromkeys(("mode", "complete", "committed", "counters", "proof"), Kind.NOTES),
     },
     Device: {
         **dict.fromkeys(

@@ -17,6 +17,7 @@ from foundry.image import layout
 from foundry.image.graphs import Bodies, Records, Topology, graph_table
 from foundry.image.kernels import Blobs, Kernels
 from foundry.image.memory import Mapping, devices, log, mappings, references
+from foundry.image.moves import moves
 from foundry.image.strings import Strings
 from foundry.model import NONE, Capture, Process
 from foundry.model.checksum import crc32c
@@ -68,6 +69,7 @@ def _sections(process: Process, blobs: tuple[bytes, ...]) -> dict[str, npt.NDArr
         "copies": records.copies,
         "references": reference_list,
         "events": np.array(process.events, np.uint32),
+        "moves": moves(process, bodies, records, strings),
     }
     sections["strings"] = np.frombuffer(strings.packed(), np.uint8)
     return sections

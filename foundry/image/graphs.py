@@ -125,7 +125,8 @@ class Records:
         self.parameter_bytes = process.parameters if mask.all() else process.parameters[np.repeat(mask, padded)]
         fields = {name: launches[name] for name in ("grid", "block", "shared_bytes")}
         fields["parameter_size"] = sizes[mask]
-        fields["parameter_offset"] = starts(padded[mask])[:-1]
+        self.block_starts = starts(padded[mask])
+        fields["parameter_offset"] = self.block_starts[:-1]
         self._fill(NodeType.KERNEL, layout.KERNEL_RECORD, fields)
 
     def _fill(self, kind: NodeType, dtype: np.dtype[np.void], fields: dict[str, npt.NDArray[np.generic]]) -> None:
@@ -138,6 +139,10 @@ class Records:
         for name, values in fields.items():
             part[name] = values
         self.records[mask] = part.view(self.records.dtype)
+
+    def rows_of(self, kind: NodeType) -> npt.NDArray[np.int64]:
+        """List the records of nodes of that kind, and one more for what is not there."""
+        return np.append(np.flatnonzero(self._types == kind), -1)
 
     def first(self, body: int) -> int:
         """Tell where a body's records start."""
@@ -153,15 +158,16 @@ def graph_table(
 ) -> tuple[Table, npt.NDArray[np.uint32]]:
     """Lay out all graphs, and the references of those that can be restored."""
     found: list[npt.NDArray[np.uint32]] = [np.zeros(0, np.uint32)]
+    proven = set() if process.proof is None else set(process.proof.graphs.tolist())
     table = np.zeros(len(process.graphs), layout.GRAPH)
     at = 0
-    for row, graph in zip(table, process.graphs, strict=True):
+    for index, (row, graph) in enumerate(zip(table, process.graphs, strict=True)):
         row["set"], row["key"] = strings.add(graph.set), strings.add(graph.key)
         reason = graph.reason or ("" if graph.restored else NAMELESS)
         row["metadata"], row["reason"] = strings.add(graph.metadata), strings.add(reason)
         row["instantiate_flags"], row["first_use"] = graph.instantiate_flags, graph.first_use
         row["device"], row["context"] = graph.device, _context(process, graph)
-        row["restorable"] = graph.restored
+        row["restorable"], row["moves"] = graph.restored, graph.restored and index in proven
         row["group"], row["first_reference"] = NONE, at
         if graph.restored:
             row["group"] = topology.group_index[process.bodies[graph.body]]

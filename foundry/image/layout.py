@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 MAGIC = b"FDRYIMG1"
-ABI = 3
+ABI = 4
 """FOUNDRY_ABI."""
 SECTION_ALIGNMENT = 16
 BLOB_ALIGNMENT = 4096
@@ -103,9 +103,10 @@ GRAPH = np.dtype(
         ("restorable", "<u4"),
         ("reason", "<u4"),
         ("first_use", "<u4"),
-        ("pad", "<u4"),
+        ("moves", "<u4"),
     ]
 )
+MOVE = np.dtype([("offset", "<u8"), ("section", "<u4"), ("device", "<u4")])
 RECORD_SIZE = 64
 
 
@@ -170,6 +171,7 @@ SECTIONS: tuple[tuple[str, np.dtype[np.generic]], ...] = (
     ("copies", np.dtype((np.void, 200))),
     ("references", INDEX),
     ("events", INDEX),
+    ("moves", MOVE),
 )
 
 HEADER = np.dtype(

@@ -19,6 +19,7 @@ from foundry.model.constants import (
 from foundry.model.graphs import Graph, Group
 from foundry.model.kernels import Image, Kernel
 from foundry.model.memory import Contents, Context, Device, Phase, Range
+from foundry.model.proof import Proof
 
 __all__ = [
     "HOST_RANGES",
@@ -44,6 +45,7 @@ __all__ = [
     "Phase",
     "PhaseKind",
     "Process",
+    "Proof",
     "Range",
     "RangeKind",
     "Severity",

@@ -8,6 +8,7 @@ from foundry.findings import Finding
 from foundry.model.graphs import Graph, Group
 from foundry.model.kernels import Image, Kernel
 from foundry.model.memory import Contents, Context, Device, Phase, Range
+from foundry.model.proof import Proof
 from foundry.model.tables import ByContent, Bytes, Table, Words
 
 
@@ -20,6 +21,7 @@ class Process(ByContent):
     in order owns row k of `launches` and block k of `parameters`; likewise MEMSET, MEMCPY and the two event kinds.
     `complete` tells whether the spool had an orderly end, `committed` the step of the last commit (NONE = none).
     `spent` is nanoseconds by name: times differ in each run, so an archive does not count them as content.
+    `proof` is what a second capture told of the addresses in it, None if there was none or it could not be compared.
     """
 
     role: str
@@ -54,6 +56,7 @@ class Process(ByContent):
     counters: dict[str, int]
     spent: dict[str, int]
     libraries: tuple[Library, ...] = ()
+    proof: Proof | None = None
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -15,8 +15,10 @@ from foundry.model.capture import Capture, File, Library, LibraryPlace, Process
 from foundry.model.constants import NONE, NodeType
 from foundry.model.graphs import Group
 from foundry.model.memory import placed
+from foundry.model.moving import check_proof
 from foundry.model.restorable import Restorable, graph_ends
 from foundry.model.tables import COPY_SIZE, Table, Words, padded_sizes, sorted_edges, starts
+from foundry.model.unsound import UnsoundError
 from foundry.model.views import parameter_sizes, rows
 
 MOST_NODES = 1 << 24
@@ -28,10 +30,6 @@ LARGEST_ARCHITECTURE = 9999
 _BUILD_ID = re.compile(r"(?:[0-9a-f]{2}){1,64}")
 _ROLE = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _EVENTS = (NodeType.EVENT_RECORD, NodeType.WAIT_EVENT)
-
-
-class UnsoundError(ValueError):
-    """A capture contradicts itself; the text says where."""
 
 
 def _require(condition: bool | np.bool_, text: str) -> None:
@@ -178,6 +176,8 @@ def _check_process(process: Process, blob_sizes: Sequence[int]) -> None:
     _require(len(labels) == len(process.graphs), "two graphs have the same name")
     _check_restorable(process, blob_sizes)
     _check_libraries(process.libraries)
+    if process.proof is not None:
+        check_proof(process, process.proof)
 
 
 def _check_restorable(process: Process, blob_sizes: Sequence[int]) -> None:

@@ -113,7 +113,7 @@ def _crc32c(array: npt.NDArray[np.uint8]) -> int:
     filled[:lead] = 0
     filled[lead:] = array
     filled[lead : lead + 4] ^= 0xFF
-    return int(_joined(_row_sums(filled))) ^ 0xFFFFFFFF
+    return _joined(_row_sums(filled)) ^ 0xFFFFFFFF
 
 
 def _row_sums(filled: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint32]:
@@ -130,7 +130,7 @@ def _row_sums(filled: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint32]:
     return state
 
 
-def _joined(sums: npt.NDArray[np.uint32]) -> np.uint32:
+def _joined(sums: npt.NDArray[np.uint32]) -> int:
     """Join the checksums of rows; one of nothing in front makes their number even."""
     exponent = _ROW_EXPONENT
     while len(sums) > 1:
@@ -143,4 +143,4 @@ def _joined(sums: npt.NDArray[np.uint32]) -> np.uint32:
             carried ^= tables[place][places[place::4]]
         sums = carried ^ sums[1::2]
         exponent += 1
-    return np.uint32(sums[0])
+    return int(sums[0])

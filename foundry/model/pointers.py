@@ -76,7 +76,7 @@ def find_pointers(process: Process, ranges: Sequence[Range]) -> Table:
 
 
 def _node_order(table: Table) -> npt.NDArray[np.int64]:
-    """Give the order of (body, node, offset). The parts are sorted already, which a stable sort of one key profits from.
+    """Give the order of (body, node, offset). The parts are sorted already, which helps a stable sort of one key.
 
     Bodies, nodes and offsets stay below 2^20, 2^24 and 2^17.
     """

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,15 +20,18 @@ from foundry.errors import (
     CommandFailedError,
     FoundryError,
     NoHookedProcessError,
+    NotProvenError,
     NotReadyError,
+    UsageError,
 )
 from foundry.findings import DISARMED, Finding
 from foundry.launch import environment as launch_environment
 from foundry.launch import executable as executables
 from foundry.launch.supervisor import Ended, Supervisor
-from foundry.session import context, product
+from foundry.session import context, product, proving
 from foundry.session.listener import Listener
 from foundry.session.product import Product
+from foundry.session.proving import Packed, Proven
 from foundry.session.ready import CommitWatch, LogWatch, UrlWatch, Watch
 from foundry.session.record import Record
 from foundry.session.status import Status
@@ -37,6 +40,7 @@ from foundry.store import catalog, key, location
 
 if TYPE_CHECKING:
     from foundry.model import Capture as Model
+    from foundry.model import Range
 
 TICK_SECONDS = 0.1
 FIRST_USE_SECONDS = 5.0
@@ -59,6 +63,8 @@ class Request:
     simulated: bool = False
     all_kernels: bool = False
     thin: bool = False
+    witness: bool = False
+    prove: bool = False
     quiet: bool = False
 
 
@@ -71,6 +77,7 @@ class Outcome:
     product: Product | None
     seconds: float
     problem: FoundryError | None
+    proven: Proven | None = None
 
     def as_dict(self) -> dict[str, object]:
         """For machines."""
@@ -81,11 +88,21 @@ class Outcome:
             "error": str(self.problem) if self.problem else None,
         }
         result.update(self.product.as_dict() if self.product else {"archive": None})
+        if self.proven:
+            result["proof"] = self.proven.as_dict()
         return result
 
 
 def run(request: Request, environment: Mapping[str, str], listener: Listener, *, version: str) -> Outcome:
-    """Run the command under the hook and write its archive. Raises FoundryError if the command was not started."""
+    """Run the command under the hook and write its archive. Raises FoundryError if the command was not started.
+
+    If it is to be proven, the command runs a second time after that.
+    """
+    if request.prove and (request.ready_url or request.ready_log) and not request.stop_when_ready:
+        raise UsageError(
+            "to be proven, the command must run twice, and a server does not end by itself",
+            hint="add `--stop-when-ready`",
+        )
     if warning := peer.warning(peer.quick()):
         listener.warn(warning)
     found = executables.find(request.command, environment)
@@ -106,6 +123,7 @@ def run(request: Request, environment: Mapping[str, str], listener: Listener, *,
             status=workspace.status,
             quiet=True,
             simulated=request.simulated,
+            witness=request.witness,
         )
         started = time.monotonic()
         with Supervisor(workspace.folder, workspace.worth_keeping) as supervisor:
@@ -113,7 +131,55 @@ def run(request: Request, environment: Mapping[str, str], listener: Listener, *,
             ended = supervisor.run(found, hooked, tick=capture.tick, on_line=on_line)
             if supervisor.fault:
                 listener.warn(f"stopped looking whether it is ready: {supervisor.fault}")
-            return capture.finish(ended, time.monotonic() - started)
+            outcome = capture.finish(ended, time.monotonic() - started)
+        if not request.prove:
+            return outcome
+        return _proven(request, capture, outcome, lambda packed: _second(request, found, environment, packed, listener))
+
+
+def _second(
+    request: Request,
+    found: executables.Executable,
+    environment: Mapping[str, str],
+    first: Packed,
+    listener: Listener,
+) -> tuple[Packed | None, Ended]:
+    """Run the command once more, with its memory elsewhere. What it prints was said once: it goes to standard error."""
+    listener.note("running the command once more, with its memory elsewhere, for the proof")
+    with Workspace() as workspace:
+        capture = _Second(request, workspace, workspace.folder, False, listener)
+        capture.context = {}
+        hooked = launch_environment.for_capture(
+            proving.elsewhere(environment, first.capture, simulated=request.simulated),
+            spool=workspace.spool,
+            status=workspace.status,
+            quiet=True,
+            simulated=request.simulated,
+        )
+        hooked.update(proving.elsewhere({}, first.capture, simulated=False))
+        with Supervisor(workspace.folder, workspace.worth_keeping) as supervisor:
+            on_line = capture.log_watch.look_at if capture.log_watch else None
+            ended = supervisor.run(found, hooked, tick=capture.tick, on_line=on_line, all_to_stderr=True)
+            capture.finish(ended, 0.0)
+        return capture.packed, ended
+
+
+def _proven(
+    request: Request, capture: _Capture, outcome: Outcome, second: Callable[[Packed], tuple[Packed | None, Ended]]
+) -> Outcome:
+    """Add a proof to a capture that went well."""
+    first, written = capture.packed, outcome.product
+    if outcome.problem or outcome.exit_code or first is None or written is None:
+        return outcome
+    other, ended = second(first)
+    if other is None or (ended.code and not (ended.asked and request.stop_when_ready)):
+        how = "left nothing to compare" if other is None else f"ended with {_how(ended)}"
+        problem = NotProvenError(f"not proven: the second run of the command {how}; the archive is written")
+        return replace(outcome, exit_code=problem.exit_code, problem=problem)
+    proven = proving.compare(first, other, written)
+    capture.tell_proven(proven)
+    code = proven.problem.exit_code if proven.problem else outcome.exit_code
+    return replace(outcome, exit_code=code, problem=proven.problem, product=proven.product, proven=proven)
 
 
 def _lean(capture: Model, found: executables.Executable, environment: Mapping[str, str]) -> Model:
@@ -166,6 +232,7 @@ class _Capture:
 
     context: dict[str, str]
     lean: Callable[[Model], Model]
+    doing = "writing the archive"
 
     def __init__(self, request: Request, workspace: Workspace, target: Path, replace: bool, listener: Listener) -> None:
         self._request = request
@@ -175,6 +242,7 @@ class _Capture:
         self._listener = listener
         self._existed = target.exists()
         self._status = Status(workspace.status)
+        self.packed: Packed | None = None
         self._product: Product | None = None
         self._told: Product | None = None
         self._problem: FoundryError | None = None
@@ -207,7 +275,7 @@ class _Capture:
             self._url_watch.start()
         seen = next((what for watch in self._watches if (what := watch.seen())), "")
         if seen and self._may_write():
-            self._listener.note(f"ready ({seen}), writing the archive")
+            self._listener.note(f"ready ({seen}), {self.doing}")
             self._job = threading.Thread(target=self._write_while_it_runs, name="foundry-pack")
             self._job.start()
             return TICK_SECONDS
@@ -241,11 +309,13 @@ class _Capture:
     def _write(self) -> None:
         """Pack what is there, and write it unless the archive already says the same or more."""
         self._status.read()
+        ranges: dict[str, tuple[Range, ...]] = {}
         capture, findings = product.pack(
             self._workspace.spool,
             self.context,
             all_kernels=self._request.all_kernels,
             disarmed=self._status.disarmed,
+            ranges=ranges,
         )
         before = self._product
         graphs = sum(len(process.graphs) for process in capture.processes)
@@ -255,7 +325,12 @@ class _Capture:
             capture = self.lean(capture)
             if not capture.outside:
                 self._listener.warn("nothing is left out: no kernel image was found again in a library file here")
-        self._product = product.write(capture, findings, self._target, force=self._replace or before is not None)
+        self._product = self._put(capture, findings, again=before is not None)
+        if self._request.prove:
+            self.packed = Packed(capture, findings, ranges)
+
+    def _put(self, capture: Model, findings: list[Finding], *, again: bool) -> Product | None:
+        return product.write(capture, findings, self._target, force=self._replace or again)
 
     def finish(self, ended: Ended, seconds: float) -> Outcome:
         """Write what is not written yet, after the command's end, and say how it went."""
@@ -269,7 +344,7 @@ class _Capture:
                 self._target = self._target.with_name(f"{self._target.stem}.incomplete{self._target.suffix}")
                 self._replace = True
             try:
-                with self._listener.step("writing the archive"):
+                with self._listener.step(self.doing):
                     self._write()
             except FoundryError as error:
                 self._problem = error
@@ -291,6 +366,12 @@ class _Capture:
             for line in product.worst_findings(self._product.findings):
                 self._listener.note(f"  {line}")
 
+    def tell_proven(self, proven: Proven) -> None:
+        """Say what the second run proved."""
+        self._product = proven.product
+        self._tell_written()
+        self._listener.note(f"  {proven.line()}")
+
     def _outcome(self, ended: Ended, seconds: float) -> Outcome:
         problem = self._problem
         stopped_by_us = bool(self._stopped_at) and self._request.stop_when_ready
@@ -309,6 +390,15 @@ class _Capture:
         if isinstance(problem, NoHookedProcessError) and ended.failed:
             problem = CommandFailedError(f"the command ended with {_how(ended)}; {problem}", exit_code=code)
         return Outcome(code, ended, self._product, seconds, problem)
+
+
+class _Second(_Capture):
+    """The second run of a command: packed, and not written."""
+
+    doing = "comparing"
+
+    def _put(self, capture: Model, findings: list[Finding], *, again: bool) -> Product | None:
+        return None
 
 
 def _gave_up(findings: Sequence[Finding]) -> set[str]:

@@ -21,7 +21,7 @@ def folder_for(archive_path: Path, summary: Summary, place: Location, listener: 
     roles = [process.role for process in summary.processes]
     if not roles:
         raise MismatchError(f"`{archive_path}` holds no process", code="mismatch-no-graphs", hint="capture again")
-    candidates = images.candidates(place, summary.capture_id, native.ABI)
+    candidates = images.candidates(place, summary.capture_id, native.ABI, summary.proof_id)
     hook = native.Hook()
     for folder in candidates:
         if (folder / NOTED).is_file() and images.ready(folder, roles, hook.image_fault):

@@ -12,7 +12,7 @@ from foundry.errors import NoHookedProcessError
 
 if TYPE_CHECKING:
     from foundry.findings import Finding
-    from foundry.model import Capture
+    from foundry.model import Capture, Range
 
 
 @dataclass(frozen=True)
@@ -81,12 +81,17 @@ def processes_seen(spool: Path) -> int:
 
 
 def pack(
-    spool: Path, context: Mapping[str, str], *, all_kernels: bool, disarmed: Mapping[str, str] | None = None
+    spool: Path,
+    context: Mapping[str, str],
+    *,
+    all_kernels: bool,
+    disarmed: Mapping[str, str] | None = None,
+    ranges: dict[str, tuple[Range, ...]] | None = None,
 ) -> tuple[Capture, list[Finding]]:
     """Make the capture as it stands. NoHookedProcessError if no process of the command has used CUDA.
 
     `disarmed` are the processes that stopped recording, by role, with their reasons: a full disk keeps the spool itself
-    from saying so.
+    from saying so. `ranges` is filled as by `foundry.pack`.
     """
     from foundry.findings import DISARMED, Finding, Severity
     from foundry.pack import pack as pack_spool
@@ -102,7 +107,9 @@ def pack(
             "not through `env -i`, `sudo`, a container or a remote worker",
         )
     distributions = Distributions()
-    capture, findings = pack_spool(spool, context=context, all_kernels=all_kernels, origin=distributions.origin)
+    capture, findings = pack_spool(
+        spool, context=context, all_kernels=all_kernels, origin=distributions.origin, ranges=ranges
+    )
     told = {finding.where for finding in findings if finding.code == DISARMED}
     for role, reason in (disarmed or {}).items():
         if role not in told:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from foundry.session.restore import Plan
 
 REPORT_VERSION = 1
+WITNESS_PREFIX = "witness_"
+"""Of the totals in which the adapters count what comparisons with witnesses found."""
+WITNESSES = ("equal", "differs", "missing", "unsteady", "state")
 
 
 def of_restore(plan: Plan, spool: Path, status: Status) -> dict[str, object]:
@@ -38,6 +41,7 @@ def of_restore(plan: Plan, spool: Path, status: Status) -> dict[str, object]:
     result["graphs_restored"] = sum(_number(process["graphs_restored"]) for process in processes)
     result["graphs_given_up"] = sum(_number(process["graphs_given_up"]) for process in processes)
     result["counters"] = _added([process["counters"] for process in processes])
+    result["witnesses"] = _witnesses(result["counters"]) if plan.restores else None
     result["processes"] = processes
     return result
 
@@ -46,6 +50,13 @@ def _code(plan: Plan, status: Status) -> str | None:
     """Give the code of why there was no restore, or why a process gave it up; None if there is none."""
     told: str | None = getattr(plan.refused, "code", None)
     return told or next(filter(None, map(codes.code_of, status.disarmed.values())), None)
+
+
+def _witnesses(counters: object) -> dict[str, int]:
+    """Count what `--check` found: graphs that are equal or differ, and by code those that could not be compared."""
+    totals = counters if isinstance(counters, dict) else {}
+    found = {name: totals.get(WITNESS_PREFIX + name, 0) for name in WITNESSES}
+    return {"checked": found["equal"] + found["differs"], **found}
 
 
 def _moments(told: dict[str, int]) -> dict[str, float]:

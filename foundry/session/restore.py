@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Request:
     """What the user asked for. `archive` None means the store; `fail`: an error instead of a plain start.
 
-    `allowed`: codes of differences that may pass.
+    `allowed`: codes of differences that may pass. `check`: graphs are compared with their witnesses.
     """
 
     command: Sequence[str]
@@ -42,6 +42,7 @@ class Request:
     simulated: bool = False
     quiet: bool = False
     allowed: frozenset[str] = frozenset()
+    check: bool = False
 
     @property
     def needs_parent(self) -> bool:
@@ -173,6 +174,7 @@ def environment_of(
         quiet=request.quiet,
         simulated=request.simulated,
         allowed=request.allowed,
+        check=request.check,
     )
 
 

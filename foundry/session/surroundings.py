@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 from foundry.compat import compare, packages
 from foundry.compat.compare import Library
 from foundry.compat.items import Item
-from foundry.compat.library_files import LibraryFiles
 from foundry.errors import FoundryError
 from foundry.launch import executable as executables
 
 if TYPE_CHECKING:
+    from foundry.compat.library_files import LibraryFiles
     from foundry.model import Capture
     from foundry.session.thin import Libraries
 
@@ -47,6 +47,8 @@ class Surroundings:
 
     @cached_property
     def _files(self) -> LibraryFiles:
+        from foundry.compat.library_files import LibraryFiles
+
         return LibraryFiles(self._folders, self._environment, self._programs)
 
     def packages(self) -> dict[str, str]:

@@ -15,6 +15,7 @@ from foundry.verify.graphs import check_graphs
 from foundry.verify.kernels import Wanted, check_image, of_outside, wanted_kernels
 from foundry.verify.places import Places
 from foundry.verify.pointers import check_pointers, pointers_of
+from foundry.verify.proof import check_proof
 from foundry.verify.report import Place, Problem, Report, of_archive
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class Deep:
         for problem in check_graphs(process, places):
             self._report.add(problem)
         for problem in check_pointers(process, places, pointers):
+            self._report.add(problem)
+        for problem in check_proof(process, pointers):
             self._report.add(problem)
         for problem in _contents(process):
             self._report.add(problem)
@@ -76,6 +79,7 @@ class Deep:
             return
         found = _as_text(dataclasses.asdict(self._summary[index]))
         (expected,) = _as_text(encode_summary(self._opened.head, [process])["processes"])
+        expected.setdefault("proof", {})
         for name in sorted(expected):
             if name in found and found[name] != expected[name]:
                 text = f"the summary says of `{name}` {found[name]!r}, it is {expected[name]!r}"

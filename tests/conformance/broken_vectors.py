@@ -218,7 +218,11 @@ def broken_contents(rich: list[Piece]) -> Iterator[tuple[str, bytes, str]]:
     yield text(Kind.TIMELINE, "timeline-without-spent", lambda value: value["processes"][1].pop("spent"))
     for name, odd in (("list", []), ("negative", {"a_ns": -1}), ("text", {"a_ns": "1"}), ("truth", {"a_ns": True})):
         yield text(Kind.TIMELINE, f"timeline-{name}", lambda value, odd=odd: value["processes"][0].update(spent=odd))
-    at = {kind: next(piece.data for piece in rich if piece.kind == kind) for kind in Kind if kind != Kind.SUMMARY}
+    at = {
+        kind: next(piece.data for piece in rich if piece.kind == kind)
+        for kind in Kind
+        if kind not in (Kind.SUMMARY, Kind.RELOCATIONS)
+    }
     most = (0xFFFFFFFF).to_bytes(4, "little")
     for kind in (Kind.ALLOCATIONS, Kind.GROUPS, Kind.BODIES):
         yield raw(kind, f"{kind.name.lower()}-count-of-2-32", most + at[kind][4:])
@@ -242,6 +246,59 @@ def broken_contents(rich: list[Piece]) -> Iterator[tuple[str, bytes, str]]:
     yield "blobs-cut-elsewhere", build([*others, *two]), "archive-content"
     yield "blobs-of-a-process", build(changed(rich, Kind.BLOBS, process=0)), "archive-content"
     yield "section-of-no-process", build([*rich, replace(rich[2], process=2)]), "archive-content"
+
+
+def broken_proofs(rich: list[Piece]) -> Iterator[tuple[str, bytes, str]]:
+    """Relocations that name no addresses, or more than there is."""
+    at, piece = next((at, piece) for at, piece in enumerate(rich) if piece.kind == Kind.RELOCATIONS)
+    counts = struct.unpack_from("<5I", piece.data)
+    assert all(counts), f"the first process has no relocation of some kind: {counts}"
+
+    def raw(name: str, data: bytes) -> tuple[str, bytes, str]:
+        return f"relocations-{name}", build(changed(rich, Kind.RELOCATIONS, data=data)), "archive-content"
+
+    def column(number: int) -> int:
+        """Where a column begins: graphs, memsets, then row and offset of parameters, copies and texts."""
+        sizes = [counts[0], counts[1], *(count for count in counts[2:] for _ in (0, 1))]
+        return 28 + 4 * sum(sizes[:number])
+
+    def word(name: str, number: int, value: int) -> tuple[str, bytes, str]:
+        place = column(number)
+        return raw(name, piece.data[:place] + value.to_bytes(4, "little") + piece.data[place + 4 :])
+
+    yield raw("cut", piece.data[:-1])
+    yield raw("and-more", piece.data + bytes(4))
+    yield raw("empty", b"")
+    for number, name in enumerate(("graphs", "memsets", "parameters", "copies", "texts")):
+        data = piece.data[: 4 * number] + b"\xff" * 4 + piece.data[4 * number + 4 :]
+        yield raw(f"{name}-of-2-32", data)
+    for number, name in ((0, "graph"), (1, "memset"), (2, "parameter"), (4, "copy"), (6, "text")):
+        yield word(f"{name}-of-2-31", number, 1 << 31)
+        yield word(f"{name}-past-the-last", number, 1000)
+    yield word("parameter-past-its-block", 3, 4096)
+    yield word("parameter-no-address", 3, 1)
+    yield word("copy-past-its-end", 5, 193)
+    yield word("copy-no-address", 5, 0)
+    yield word("text-no-number", 7, 0)
+    yield word("text-no-address", 7, piece_offset(rich, piece.process, b"[1, ") + 1)
+    yield word("text-inside-a-number", 7, piece_offset(rich, piece.process, b"[1, ") + 5)
+    yield word("graph-with-a-reason", 0, refused_graph(rich, piece.process))
+    yield "relocations-twice", build([*rich, rich[at]]), "archive-table"
+    yield "relocations-of-no-process", build([*rich, replace(rich[at], process=2)]), "archive-content"
+    yield "relocations-of-the-whole", build([*rich, replace(rich[at], process=WHOLE)]), "archive-content"
+
+
+def piece_offset(rich: list[Piece], process: int, wanted: bytes) -> int:
+    """Where something stands in the metadata of the process's first graph with JSON, in UTF-8."""
+    text = next(piece.data for piece in rich if (piece.kind, piece.process) == (Kind.PROCESS, process))
+    found = next(graph["metadata"] for graph in json.loads(text)["graphs"] if graph["metadata"].startswith("{"))
+    return found.encode().index(wanted)  # type: ignore[no-any-return]
+
+
+def refused_graph(rich: list[Piece], process: int) -> int:
+    """The first graph that has a reason."""
+    text = next(piece.data for piece in rich if (piece.kind, piece.process) == (Kind.PROCESS, process))
+    return next(at for at, graph in enumerate(json.loads(text)["graphs"]) if graph["reason_code"])
 
 
 def broken_libraries(text: Text) -> Iterator[tuple[str, bytes, str]]:

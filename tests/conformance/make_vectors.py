@@ -19,8 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "format_spec"), str(Path(__file__).parent)]
 
 import minireader  # noqa: E402
-from broken_vectors import broken_containers, broken_contents, broken_sections  # noqa: E402
+from broken_vectors import broken_containers, broken_contents, broken_proofs, broken_sections  # noqa: E402
 from helpers.archive_builder import Piece, build, changed, pieces_of  # noqa: E402
+from helpers.proofs import proven  # noqa: E402
 from helpers.thin_library import CUBINS, PLACES, library_file  # noqa: E402
 from helpers.varied import varied_capture  # noqa: E402
 
@@ -30,6 +31,7 @@ from foundry.model import Capture, File, Library  # noqa: E402
 
 FOLDER = ROOT / "format_spec" / "vectors" / "v1"
 SEED = 11
+PROVEN_SEED = 1060
 
 
 def rich_capture() -> Capture:
@@ -71,6 +73,14 @@ def thin_capture() -> Capture:
     return replace(rich, blobs=blobs, outside=outside)
 
 
+def proven_pieces() -> list[Piece]:
+    """A capture of one process with a proof that names addresses of every kind."""
+    capture = varied_capture(random.Random(PROVEN_SEED), processes=1)
+    pieces = pieces_of(replace(capture, processes=tuple(proven(process) for process in capture.processes)))
+    assert [piece.flags for piece in pieces if piece.kind == Kind.RELOCATIONS] == [0]
+    return pieces
+
+
 def valid_cases() -> Iterator[tuple[str, bytes]]:
     """Archives that every reader of version 1 reads."""
     yield "empty", build(pieces_of(Capture((), ())))
@@ -95,6 +105,7 @@ def valid_cases() -> Iterator[tuple[str, bytes]]:
     process = replace(small_capture().processes[0], libraries=libraries)
     yield "libraries", build(pieces_of(replace(small_capture(), processes=(process,), packages={"torch": "2.11.0"})))
     yield "rich", build(rich)
+    yield "proven", build(proven_pieces())
     yield "no-summary", build(piece for piece in rich if piece.kind != Kind.SUMMARY)
     yield "no-timeline", build(piece for piece in rich if piece.kind != Kind.TIMELINE)
     yield "newer-minor", build([*rich, Piece(4711, WHOLE, b"from the future", flags=0)], minor=7)
@@ -154,6 +165,7 @@ def invalid_cases() -> Iterator[tuple[str, bytes, str]]:
     yield from broken_containers(rich)
     yield from broken_sections(rich)
     yield from broken_contents(rich)
+    yield from broken_proofs(proven_pieces())
     yield from cuts(build(pieces_of(small_capture())))
 
 

@@ -50,6 +50,14 @@ def test_the_registry_lists_every_code_of_a_command() -> None:
     assert {code for code in found if f"| `{code}` |" not in text} == set()
 
 
+def test_the_registry_lists_every_code_of_a_witness() -> None:
+    text = (ROOT / "format_spec" / "registry.md").read_text(encoding="utf-8")
+    source = (ROOT / "foundry" / "witness" / "judging.py").read_text(encoding="utf-8")
+    codes = re.findall(r'^[A-Z]+ = "(witness-[a-z]+)"', source, re.M)
+    assert len(codes) == 6
+    assert {code for code in codes if f"| `{code}` |" not in text} == set()
+
+
 def test_the_registry_lists_every_code_of_the_hook() -> None:
     text = (ROOT / "format_spec" / "registry.md").read_text(encoding="utf-8")
     sources = [path.read_text(encoding="utf-8") for path in (ROOT / "foundry" / "native").rglob("*.cpp")]

@@ -76,6 +76,17 @@ def bodies_json(process: Process) -> list[dict[str, Any]]:
     return found
 
 
+def relocations_json(process: Process) -> dict[str, Any]:
+    proof = process.proof
+    if proof is None:
+        return {}
+    places = {
+        name: [list(place) for place in getattr(proof, name).tolist()] for name in ("parameters", "copies", "texts")
+    }
+    lists = {"graphs": proof.graphs.tolist(), "memsets": proof.memsets.tolist(), "noise": proof.noise}
+    return {"relocations": lists | places}
+
+
 def as_json(capture: Capture, path: Path) -> dict[str, Any]:
     """What the small reader says of an archive, from what ours says."""
     brief = archive.summary(path)
@@ -100,6 +111,7 @@ def as_json(capture: Capture, path: Path) -> dict[str, Any]:
                 "groups": [{"nodes": rows(group.nodes), "edges": rows(group.edges)} for group in process.groups],
                 "bodies": bodies_json(process),
             }
+            | relocations_json(process)
             | times
             for process, times in zip(capture.processes, encode_timeline(capture)["processes"], strict=True)
         ],

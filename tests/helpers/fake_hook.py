@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from foundry.capi import DriverError, MisuseError, Mode, UnavailableError
 
 
@@ -20,6 +22,9 @@ class FakeHook:
         self.unavailable: dict[str, str] = {}
         """Calls that answer no, with the reason."""
         self.launch_result = 0
+        self.kernels: dict[str, Callable[[], object]] = {}
+        """What a launch of a restored graph does, by key."""
+        self.base = 0
 
     def _maybe_fail(self, name: str) -> None:
         if name in self.unavailable:
@@ -85,9 +90,13 @@ class FakeHook:
         if self.launch_result:
             raise DriverError("launch", result=self.launch_result)
         self.events.append(f"launch {graph} on {stream}")
+        self.kernels.get(list(self.archive)[graph - 1000][1], lambda: None)()
 
     def give_up(self, graph: int, reason: str) -> None:
         self.given_up[list(self.archive)[graph - 1000][1]] = reason
+
+    def range_base(self, device: int) -> int:
+        return self.base
 
     def commit(self) -> None:
         self._maybe_fail("commit")

@@ -14,7 +14,7 @@ from foundry.session.doctor.check import BOTH, Check, Surroundings, bad, good, n
 LEAST_GLIBC = (2, 31)
 LEAST_FILES = 1024
 LEAST_MAPPINGS = 65530
-CANDIDATES = (0x400000000000, 0x200000000000, 0x300000000000, 0x500000000000, 0x100000000000)
+CANDIDATES = (0x403500000000, 0x203500000000, 0x303500000000, 0x503500000000, 0x103500000000)
 """The addresses that the hook tries on the first GPU, in its order."""
 RANGE_BYTES = 3 * (256 << 30)
 _KINDS = ("docker", "containerd", "kubepods", "podman", "lxc", "libpod", "garden")

@@ -34,6 +34,7 @@ STRUCTS = {
     "foundry_image_edge": layout.EDGE,
     "foundry_image_node_attribute": layout.NODE_ATTRIBUTE,
     "foundry_image_graph": layout.GRAPH,
+    "foundry_image_move": layout.MOVE,
 }
 RECORDS = {
     "kernel": layout.KERNEL_RECORD,
@@ -88,4 +89,4 @@ def test_every_field_of_the_header_has_a_dtype() -> None:
 
 def test_the_magic_is_that_of_the_header() -> None:
     assert f'#define FOUNDRY_IMAGE_MAGIC "{layout.MAGIC.decode()}"' in HEADER.read_text()
-    assert np.dtype(layout.HEADER).itemsize == 608
+    assert np.dtype(layout.HEADER).itemsize == 632
