@@ -84,6 +84,9 @@ class Hook(Protocol):
     def give_up(self, graph: int, reason: str) -> None:
         """Tell the report that the program captures this graph anew although the archive has it."""
 
+    def range_base(self, device: int) -> int:
+        """Return where the hook's address range of a device begins, 0 if it has none there."""
+
     def commit(self) -> None:
         """Say that the program is ready to serve."""
 
@@ -143,6 +146,10 @@ class AbsentHook:
     def give_up(self, graph: int, reason: str) -> None:
         """Do nothing."""
 
+    def range_base(self, device: int) -> int:
+        """Return zero."""
+        return 0
+
     def commit(self) -> None:
         """Do nothing."""
 
@@ -186,6 +193,10 @@ class ProcessHook:
         if self._give_up is not None:
             self._give_up.restype = None
             self._give_up.argtypes = [_POINTER, _TEXT]
+        self._range_base = getattr(library, "foundry_range_base", None)
+        if self._range_base is not None:
+            self._range_base.restype = _LONG
+            self._range_base.argtypes = [_INT]
         self._library = library
         self._launch = library.foundry_graph_launch
 
@@ -259,6 +270,10 @@ class ProcessHook:
         """Tell the report that the program captures this graph anew although the archive has it."""
         if self._give_up is not None:
             self._give_up(graph, reason.encode())
+
+    def range_base(self, device: int) -> int:
+        """Return where the hook's address range of a device begins, 0 if it has none there."""
+        return int(self._range_base(device)) if self._range_base is not None else 0
 
     def commit(self) -> None:
         """Say that the program is ready to serve."""

@@ -8,13 +8,15 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from foundry import capi
+from foundry import capi, witness
 from foundry.capi import Hook, Mode
 from foundry.errors import FoundryError
+from foundry.witness import Span as Span
+from foundry.witness import Subject
 
 log = logging.getLogger("foundry")
 
@@ -27,6 +29,8 @@ BLOCKED = "graphs_blocked_ns"
 
 Check = Callable[[Mapping[str, Any]], str | None]
 """Reads a graph's metadata and says why the graph must not be used here, or None."""
+Witnessed = Callable[[int, Mapping[str, Any]], Subject]
+"""Makes the subject of a graph that is built, from its handle and metadata."""
 
 
 class Answers:
@@ -37,6 +41,7 @@ class Answers:
         self.hook = hook
         self.reasons: dict[str, str] = {}
         self._keys: set[str] = set()
+        self._told: set[str] = set()
 
     def claim(self, key: object) -> str:
         """Return the key as text; a set holds each key once."""
@@ -46,8 +51,11 @@ class Answers:
         self._keys.add(text)
         return text
 
-    def restore(self, key: str, check: Check) -> tuple[int, dict[str, Any]] | None:
-        """Return handle and metadata of a graph that is built and proven usable, or None with `reasons[key]` set."""
+    def restore(self, key: str, check: Check, subject: Witnessed | None = None) -> tuple[int, dict[str, Any]] | None:
+        """Return handle and metadata of a graph that is built and proven usable, or None with `reasons[key]` set.
+
+        With `subject` the graph is compared with its witness.
+        """
         graph = None
         try:
             graph = self.hook.find(self.name, key)
@@ -55,6 +63,8 @@ class Answers:
             reason = metadata.get("refused") or check(metadata)
             if reason is None:
                 self.hook.wait(graph)
+                reason = self._compared(key, metadata, subject and subject(graph, metadata))
+            if reason is None:
                 return graph, metadata
         except FoundryError as error:
             reason = str(error) or type(error).__name__
@@ -63,6 +73,31 @@ class Answers:
             self.hook.give_up(graph, str(reason))
         self.give_up(key, str(reason))
         return None
+
+    def _compared(self, key: str, metadata: Mapping[str, Any], subject: Subject | None) -> str | None:
+        """Compare a graph with its witness, and say why it must not be used, or None."""
+        if subject is None:
+            return None
+        verdict = witness.compare(subject, metadata.get("witness"))
+        self.hook.count(witness.counter_of(verdict.code))
+        if verdict.code == witness.DIFFERS:
+            return str(verdict)
+        self._tell(key, verdict)
+        return None
+
+    def make_witness(self, key: str, subject: Subject) -> dict[str, Any]:
+        """Make the witness of a graph that was just captured."""
+        made = witness.make(subject)
+        verdict = witness.outcome_of(made)
+        self.hook.count(witness.counter_of(verdict.code))
+        self._tell(key, verdict)
+        return made
+
+    def _tell(self, key: str, verdict: witness.Verdict) -> None:
+        """Log a witness that cannot be made or compared; each reason once a set."""
+        if verdict.code not in (None, witness.MADE) and str(verdict) not in self._told:
+            self._told.add(str(verdict))
+            log.warning("graph %s of set %s is not checked: %s", key, self.name, verdict)
 
     def give_up(self, key: str, reason: str) -> None:
         """Note why a graph is captured anew; each reason is logged once a set."""
@@ -134,8 +169,9 @@ class GraphSet:
     Captures must be made in the same order in every start, largest first where they share memory.
     """
 
-    def __init__(self, name: str, *, hook: Hook | None = None) -> None:
+    def __init__(self, name: str, *, hook: Hook | None = None, memory: witness.Memory | None = None) -> None:
         self.hook = hook if hook is not None else capi.load()
+        self._memory = memory
         self._answers = Answers(name, self.hook)
         self.name = name
 
@@ -151,27 +187,46 @@ class GraphSet:
         capture: Callable[[], Callable[[int], object]],
         warm_up: Callable[[], object] | None = None,
         inputs: Mapping[str, Any] | None = None,
+        spans: Sequence[Span] = (),
     ) -> Graph:
         """Give the graph of that key: from the archive where it can be proven equal, else by warm-up and capture.
 
         `warm_up` runs the work once outside a capture and leaves the device idle. `capture` captures and instantiates
         it, and returns a function that launches the exec on a stream handle. `inputs` is JSON that must be the same at
         capture and restore: the addresses that the graph reads and writes, sizes, anything it was built for.
+
+        `spans` names the memory that the graph reads and writes, for `foundry capture --witness` and
+        `foundry restore --check`: all of it is put back. The driver's context must be current, and no capture begun.
         """
         text = self._answers.claim(key)
         with self._answers.blocked():
             recorded = json.loads(json.dumps(dict(inputs or {})))
             mode = self.hook.mode()
             if mode is Mode.RESTORE:
-                found = self._answers.restore(text, lambda metadata: difference(metadata.get("inputs"), recorded))
+                subject = self._restored_subject(text, spans) if witness.check_wanted() else None
+                found = self._answers.restore(
+                    text, lambda metadata: difference(metadata.get("inputs"), recorded), subject
+                )
                 if found is not None:
                     graph, metadata = found
                     self.hook.count(WARM_UPS_SKIPPED, int(metadata.get("warm_ups", 0)))
                     self.hook.count(CAPTURES_SKIPPED)
                     return Graph(text, lambda stream: self.hook.launch(graph, stream), restored=True, reason=None)
             metadata = {"adapter": "driver", "inputs": recorded, "warm_ups": 0 if warm_up is None else 1}
-            launch = self._capture(text, mode, warm_up, capture, json.dumps(metadata))
+            launch = self._capture(text, mode, warm_up, capture, metadata, spans)
             return Graph(text, launch, restored=False, reason=self.reasons.get(text))
+
+    def _subject(self, key: str, spans: Sequence[Span]) -> witness.SpanSubject:
+        memory = self._memory if self._memory is not None else witness.DriverMemory()
+        return witness.SpanSubject(memory, spans, self.name, key)
+
+    def _restored_subject(self, key: str, spans: Sequence[Span]) -> Witnessed:
+        def subject(graph: int, metadata: Mapping[str, Any]) -> Subject:
+            made = self._subject(key, spans)
+            made.launch = lambda: self.hook.launch(graph, 0)
+            return made
+
+        return subject
 
     def _capture(
         self,
@@ -179,8 +234,11 @@ class GraphSet:
         mode: Mode,
         warm_up: Callable[[], object] | None,
         capture: Callable[[], Callable[[int], object]],
-        metadata: str,
+        metadata: dict[str, Any],
+        spans: Sequence[Span],
     ) -> Callable[[int], object]:
+        wanted = mode is Mode.CAPTURE and witness.witness_wanted()
+        subject = self._subject(key, spans) if wanted else None
         if warm_up is not None:
             if mode is Mode.OFF:
                 warm_up()
@@ -191,7 +249,11 @@ class GraphSet:
         if mode is Mode.CAPTURE:
             with capi.labelled(self.hook, self.name, key) as label:
                 launch = capture()
-                label.metadata = metadata
+                if subject is not None:
+                    subject.launch = lambda: launch(0)
+                    with capi.scratch(self.hook, f"{self.name}/{key} witness"):
+                        metadata["witness"] = self._answers.make_witness(key, subject)
+                label.metadata = json.dumps(metadata)
         else:
             launch = capture()
         self.hook.count(CAPTURES_RUN)

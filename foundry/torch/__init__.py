@@ -13,6 +13,7 @@ from foundry import graphs as _graphs
 from foundry.torch import memory as _memory
 from foundry.torch.graph import Graph
 from foundry.torch.graph_set import GraphSet
+from foundry.torch.parity import Parity
 
 
 def commit() -> None:
@@ -24,4 +25,4 @@ def commit() -> None:
     _graphs.commit()
 
 
-__all__ = ["Graph", "GraphSet", "commit"]
+__all__ = ["Graph", "GraphSet", "Parity", "commit"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -14,13 +14,22 @@ from foundry.torch.random_state import GeneratorState
 class Graph:
     """A captured or restored graph. `outputs` has the nesting that the captured function returned.
 
+    `inputs` are those that it was asked for with: they must live as long as it is replayed.
     `restored` tells which of the two it is, `reason` why a restore captured it anew.
     """
 
     def __init__(
-        self, key: str, outputs: Any, replay: Callable[[], None], *, restored: bool, reason: str | None
+        self,
+        key: str,
+        inputs: Sequence[Any],
+        outputs: Any,
+        replay: Callable[[], None],
+        *,
+        restored: bool,
+        reason: str | None,
     ) -> None:
         self.key = key
+        self.inputs = inputs
         self.outputs = outputs
         self.restored = restored
         self.reason = reason

@@ -5,19 +5,23 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from foundry import capi, graphs
+from foundry import capi, graphs, witness
 from foundry.capi import Hook, Mode
 from foundry.graphs import Answers, difference
-from foundry.torch import memory
+from foundry.torch import memory, parity
 from foundry.torch.graph import Graph, launcher
+from foundry.torch.parity import Parity
 from foundry.torch.random_state import REFUSAL, GeneratorState, generator_state
+from foundry.torch.spans import Span
 from foundry.torch.tensors import UnstorableError, describe, rebuild, signature
+from foundry.torch.witness import Place, TorchSubject
 
 REFUSED = "refused: "
 
@@ -49,6 +53,9 @@ class GraphSet:
     As with torch's own shared pools, a replay may overwrite the outputs of the other graphs of the set. `watched` names
     tensors that the graphs read or write besides their inputs, such as weights and caches: if one of them lies
     elsewhere, or has another shape or type than at capture, all graphs are captured anew.
+
+    With `witness`, or under `foundry capture --witness`, a capture replays each graph on stated numbers and keeps a
+    digest of what it gives, for `foundry restore --check`. Inputs, watched tensors and outputs are put back.
     """
 
     def __init__(
@@ -58,9 +65,11 @@ class GraphSet:
         watched: Sequence[Any] = (),
         pool: Any = None,
         capture_error_mode: str = "global",
+        witness: bool = False,
         hook: Hook | None = None,
     ) -> None:
         self.name = name
+        self._witness = witness
         self.hook = hook if hook is not None else capi.load()
         self._answers = Answers(name, self.hook)
         self._watched = watched
@@ -68,6 +77,8 @@ class GraphSet:
         self._capture_error_mode = capture_error_mode
         self._grounds: dict[int, _Ground] = {}
         self._streams: dict[int, torch.cuda.Stream] = {}
+        self._given: weakref.WeakValueDictionary[str, Graph] = weakref.WeakValueDictionary()
+        self._ranges: dict[Span, tuple[float, float]] = {}
 
     @property
     def reasons(self) -> dict[str, str]:
@@ -95,7 +106,40 @@ class GraphSet:
         Outputs may nest in the same way and must not require grad.
         """
         call = _Call(self._answers.claim(key), function, inputs, warm_ups)
+        graph = self._graph(call, torch.device("cuda", torch.cuda.current_device()))
+        self._given[call.key] = graph
+        return graph
+
+    def parity(
+        self,
+        key: object,
+        function: Callable[..., Any],
+        inputs: Sequence[Sequence[Any]] | None = None,
+        *,
+        rounds: int = 2,
+    ) -> Parity:
+        """Replay a graph of the set and run `function` from the same state on other inputs, and compare all bytes.
+
+        Each round has other numbers in all floating-point inputs and watched tensors; integers stay as they are, for
+        they may be indices. `inputs` gives values instead, a list like the graph's inputs for each round. Everything
+        is put back. A difference is no error: see `Parity.equal`.
+        """
+        text = str(key)
+        graph = self._given.get(text)
+        if graph is None:
+            return Parity(text, 0, 0, (), "the set has no such graph, or it is no longer held")
         device = torch.device("cuda", torch.cuda.current_device())
+        held = parity.Held(text, graph.replay, graph.inputs, graph.outputs)
+        return parity.compare(self._place(device, graph.inputs), held, function, inputs, rounds)
+
+    def _place(self, device: torch.device, inputs: Sequence[Any]) -> Place:
+        others = [graph.outputs for graph in self._given.values()]
+        return Place(self.hook, device, self._stream(device), inputs, self._watched, others, self._ranges)
+
+    def _subject(self, call: _Call, ground: _Ground) -> TorchSubject:
+        return TorchSubject(self._place(ground.device, call.inputs), self.name, call.key)
+
+    def _graph(self, call: _Call, device: torch.device) -> Graph:
         mode = self.hook.mode()
         with self._answers.blocked():
             if mode is Mode.OFF:
@@ -121,8 +165,9 @@ class GraphSet:
         if device.index not in self._grounds:
             memory.settle(device)
             state = generator_state(device)
+            base = self.hook.range_base(device.index)
             self._grounds[device.index] = _Ground(
-                device, self._stream(device), state, memory.layout(device), _digest(self._watched, device)
+                device, self._stream(device), state, memory.layout(device, base), _digest(self._watched, device, base)
             )
         return self._grounds[device.index]
 
@@ -139,13 +184,21 @@ class GraphSet:
         with torch.cuda.graph(graph, pool=self.pool(), stream=stream, capture_error_mode=self._capture_error_mode):
             outputs = call.function(*call.inputs)
         self.hook.count(graphs.CAPTURES_RUN)
-        return Graph(call.key, outputs, graph.replay, restored=False, reason=self.reasons.get(call.key))
+        return Graph(call.key, call.inputs, outputs, graph.replay, restored=False, reason=self.reasons.get(call.key))
 
     def _restore(self, call: _Call, ground: _Ground) -> Graph | None:
         def check(metadata: Mapping[str, Any]) -> str | None:
             return _objection(metadata, call, ground)
 
-        found = self._answers.restore(call.key, check)
+        def subject(handle: int, metadata: Mapping[str, Any]) -> TorchSubject:
+            made = self._subject(call, ground)
+            outputs = rebuild(metadata["outputs"], ground.device, (call.inputs, self._watched))
+            consumed = int(metadata["random"]["consumed"])
+            replay = launcher(self.hook, handle, ground.device, ground.state, consumed)
+            made.attach(outputs, replay, random=bool(consumed))
+            return made
+
+        found = self._answers.restore(call.key, check, subject if witness.check_wanted() else None)
         if found is None:
             return None
         handle, metadata = found
@@ -157,13 +210,15 @@ class GraphSet:
         self.hook.count(graphs.WARM_UPS_SKIPPED, int(metadata["warm_ups"]))
         self.hook.count(graphs.CAPTURES_SKIPPED)
         replay = launcher(self.hook, handle, ground.device, ground.state, int(random["consumed"]))
-        return Graph(call.key, outputs, replay, restored=True, reason=None)
+        return Graph(call.key, call.inputs, outputs, replay, restored=True, reason=None)
 
     def _capture(self, call: _Call, ground: _Ground, *, store: bool) -> Graph:
         """Warm up and capture, leaving nothing behind that a restore would miss. Stores the graph if asked to."""
         if store:
             # The proof captures graphs of its own, so it must not come between the capture and what is read off it.
             ground.state.prove(self.hook, ground.stream)
+        wanted = store and (self._witness or witness.witness_wanted())
+        subject = self._subject(call, ground) if wanted else None
         generator = ground.state.generator
         seed, offset = generator.initial_seed(), generator.get_offset()
         self._warm_up(call, ground)
@@ -183,8 +238,11 @@ class GraphSet:
                 metadata = self._describe(call, ground, outputs, advance)
                 if "refused" in metadata:
                     self._answers.give_up(call.key, metadata["refused"])
+                elif subject is not None:
+                    subject.attach(outputs, graph.replay, random=bool(metadata["random"]["consumed"]))
+                    metadata["witness"] = self._answers.make_witness(call.key, subject)
                 stored.metadata = json.dumps(metadata)
-        return Graph(call.key, outputs, graph.replay, restored=False, reason=self.reasons.get(call.key))
+        return Graph(call.key, call.inputs, outputs, graph.replay, restored=False, reason=self.reasons.get(call.key))
 
     def _warm_up(self, call: _Call, ground: _Ground) -> None:
         if not call.warm_ups:
@@ -222,10 +280,13 @@ def _signatures(call: _Call, device: torch.device) -> list[Any]:
     return [signature(item, device, f"input[{index}]") for index, item in enumerate(call.inputs)]
 
 
-def _digest(watched: Sequence[Any], device: torch.device) -> str:
-    """Digest the signatures of what a set watches; hundreds of weights are compared once a set, not once a graph."""
+def _digest(watched: Sequence[Any], device: torch.device, base: int) -> str:
+    """Digest the signatures of what a set watches; hundreds of weights are compared once a set, not once a graph.
+
+    A digest hides addresses from whoever moves a graph, so they are told relative to the device's range.
+    """
     try:
-        signatures = [signature(item, device, f"watched[{index}]") for index, item in enumerate(watched)]
+        signatures = [signature(item, device, f"watched[{index}]", base) for index, item in enumerate(watched)]
     except UnstorableError as error:
         return f"{REFUSED}{error}"
     return hashlib.sha256(repr(signatures).encode()).hexdigest()

@@ -47,16 +47,17 @@ def clear_workspaces() -> None:
         clear()
 
 
-def layout(device: torch.device) -> str:
+def layout(device: torch.device, base: int) -> str:
     """Return a digest of every live block of torch's default pool on the device: where it lies and how long it is.
 
-    The hook sees only the segments that torch asks the driver for. This tells that torch cut them up alike.
+    The hook sees only the segments that torch asks the driver for. This tells that torch cut them up alike. Addresses
+    are told relative to `base`, the device's range: a restore may have it elsewhere.
     """
     digest = hashlib.sha256()
     for segment in sorted(_segments(device, DEFAULT_POOL), key=lambda item: int(item["address"])):
         for address, block in _blocks(segment):
             if block["state"] == "active_allocated":
-                digest.update(f"{address} {block['size']} {block.get('requested_size', 0)}\n".encode())
+                digest.update(f"{address - base} {block['size']} {block.get('requested_size', 0)}\n".encode())
     return digest.hexdigest()
 
 

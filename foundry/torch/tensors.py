@@ -18,18 +18,18 @@ class UnstorableError(Exception):
     """A value that an archive cannot give back; the message says where it stands and why."""
 
 
-def signature(value: Any, device: torch.device, where: str) -> Any:
-    """Describe what must be the same at capture and restore: addresses, shapes, strides, types, constants."""
+def signature(value: Any, device: torch.device, where: str, base: int = 0) -> Any:
+    """Describe what must be the same at capture and restore: addresses from `base`, shapes, types, constants."""
     if isinstance(value, torch.Tensor):
         require_plain(value, device, where)
         return {
-            "pointer": value.data_ptr(),
+            "pointer": value.data_ptr() - base,
             "shape": list(value.shape),
             "stride": list(value.stride()),
             "dtype": str(value.dtype),
             "device": str(value.device),
         }
-    return _nested(value, where, lambda item, path: signature(item, device, path))
+    return _nested(value, where, lambda item, path: signature(item, device, path, base))
 
 
 def describe(value: Any, device: torch.device, inputs: Any) -> dict[str, Any]:

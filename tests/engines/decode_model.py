@@ -18,7 +18,7 @@ from typing import Any
 import numpy
 from cuda.bindings import driver
 
-from foundry.graphs import GraphSet
+from foundry.graphs import GraphSet, Span
 
 HIDDEN, VOCABULARY, POSITIONS, LAYERS = 64, 256, 128, 4
 BATCH_SIZES = (1, 2, 4, 8, 16)
@@ -156,9 +156,22 @@ class Model:
                 warm_up=lambda size=size: self.warm_up(size),
                 capture=lambda size=size: self.capture(size),
                 inputs={"batch": size, "pointers": watched},
+                spans=self.spans(size),
             )
             self.launches[size] = graph.launch
             self.restored += graph.restored
+
+    def spans(self, batch: int) -> list[Span]:
+        """Name what a step reads and writes, but for the weights, with the numbers that it may be tried on."""
+        rows, row = batch * 4, batch * HIDDEN * 4
+        found = [
+            Span(self.ids, rows, 0, VOCABULARY),
+            Span(self.positions, rows, 0, POSITIONS),
+            Span(self.next, rows, 0, 1),
+        ]
+        found += [Span(pointer, row * POSITIONS, -127, 128) for pair in self.caches for pointer in pair]
+        scratch = (self.x, self.y, self.query, self.key, self.value, self.mixed)
+        return [*found, *(Span(pointer, row, 0, 1) for pointer in scratch)]
 
     def run(self, ids: list[int], positions: list[int], *, eager: bool = False) -> list[int]:
         """Run one step for these rows and return their next tokens, by the smallest graph that holds them."""

@@ -24,6 +24,7 @@ CAPTURES: dict[str, list[Any]] = {
     "job-again": [],
     "job-99": ["--sizes", ",".join(map(str, sorted({*FIRST_SIZES, *FURTHER_SIZES})))],
     "steady": ["--steady"],
+    "steady-again": ["--steady"],
     "small": SMALL,
     "thin": SMALL,
 }
@@ -56,7 +57,7 @@ def tool(folder: Path, name: str, *arguments: Any, timeout: float = 240) -> dict
 
 def restore_thin(folder: Path) -> dict[str, int]:
     """Restore from the archive without the kernels that lie in library files; return graphs asked for and restored."""
-    report, program = folder / "thin-report.json", [sys.executable, JOB, "--out", folder / "thin.json", "--start-only"]
+    report, program = folder / "thin-report.json", [sys.executable, JOB, "--out", folder / "result.json", "--start-only"]
     run(folder, "restore-thin", [*FOUNDRY, "restore", "thin.fdry", "--report", report, "--", *program, *SMALL])
     found = json.loads(report.read_text())
     return {"graphs": found["graphs_in_archive"], "restored": found["graphs_restored"]}
@@ -84,11 +85,12 @@ def archive_tools(folder: Path) -> dict[str, Any]:
     figures["device"] = {name: (each["exit"], each["seconds"]) for name, each in devices.items()}
     save()
     same = tool(folder, "diff-same", "diff", "job.fdry", "job.fdry")
-    again = tool(folder, "diff-again", "diff", "job.fdry", "job-again.fdry", "--up-to", "noise")
-    other = tool(folder, "diff-steady", "diff", "job.fdry", "steady.fdry")
+    job = tool(folder, "diff-job", "diff", "job.fdry", "job-again.fdry", "--up-to", "noise")
+    steady = tool(folder, "diff-steady", "diff", "steady.fdry", "steady-again.fdry", "--up-to", "noise")
+    other = tool(folder, "diff-other", "diff", "job.fdry", "steady.fdry")
     figures["diff"] = {
-        name: (each["exit"], each["document"].get("verdict"), each["seconds"])
-        for name, each in (("same", same), ("again", again), ("steady", other))
+        name: (each["exit"], each["document"]["verdict"], each["seconds"], each["document"].get("words"))
+        for name, each in (("same", same), ("job", job), ("steady", steady), ("other", other))
     }
     save()
     assert figures["sizes"]["job"] <= ARCHIVE_LIMIT, figures["sizes"]
@@ -97,5 +99,8 @@ def archive_tools(folder: Path) -> dict[str, Any]:
     assert {each["exit"] for each in found.values()} <= {0, 3}, figures["deep"]
     assert host["exit"] == 0, host["document"]
     assert {each["exit"] for each in devices.values()} <= {0, 3}, figures["device"]
-    assert (same["exit"], again["exit"], other["exit"]) == (0, 0, 1), figures["diff"]
+    assert (same["exit"], steady["exit"], other["exit"]) == (0, 0, 1), figures["diff"]
+    # cuDNN's attention leaves a word in some launches that is a small number, and could be a real one.
+    words = job["document"]["words"]
+    assert words.get("different", 0) < 0.001 * sum(words.values()), words
     return {"figures": figures}

@@ -10,10 +10,12 @@ import itertools
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,14 +56,26 @@ def run(folder: Path, name: str, command: list[Any], *, timeout: float = 240, **
     return text
 
 
-def three_ways(folder: Path, program: list[Any], *, plain_only: list[Any] | None = None, **more: Any) -> dict[str, Any]:
+OTHER_FILES = ("--allow", "mismatch-arguments")
+"""The programs are told another file to write to, or another way to serve, which reaches no graph."""
+
+
+def three_ways(
+    folder: Path,
+    program: list[Any],
+    *,
+    plain_only: list[Any] | None = None,
+    capture_flags: Sequence[str] = (),
+    restore_flags: Sequence[str] = (),
+    **more: Any,
+) -> dict[str, Any]:
     """Run a program that takes `--out FILE` plainly, under capture, under restore; return the results and more."""
     found: dict[str, Any] = {}
     archive, report = folder / "job.fdry", folder / "report.json"
     prefixes: dict[str, list[Any]] = {
         "plain": [],
-        "capture": [*FOUNDRY, "capture", "-f", "-o", archive, "--"],
-        "restore": [*FOUNDRY, "restore", archive, "--report", report, "--"],
+        "capture": [*FOUNDRY, "capture", *capture_flags, "-f", "-o", archive, "--"],
+        "restore": [*FOUNDRY, "restore", *restore_flags, *OTHER_FILES, archive, "--report", report, "--"],
     }
     for name, prefix in prefixes.items():
         out = folder / f"{name}.json"
@@ -188,6 +202,34 @@ def refused_graphs(folder: Path) -> dict[str, Any]:
     return found
 
 
+def witnesses(folder: Path) -> dict[str, Any]:
+    """A restore is checked against witnesses; a changed constant in one graph is found before it is used."""
+    from tampering import with_constant
+
+    from foundry import archive
+
+    program = [sys.executable, HERE / "torch_job.py", "witnessed"]
+    found = three_ways(folder, program, capture_flags=["--witness"], restore_flags=["--check"])
+    for name in ("capture", "restore"):
+        assert found[name]["values"] == found["plain"]["values"], f"{name} differs from plain torch"
+    check_nothing_ran(found, 4)
+    assert found["report"]["witnesses"] == {
+        "checked": 4, "equal": 4, "differs": 0, "missing": 0, "unsteady": 0, "state": 0,
+    }, found["report"]["witnesses"]  # fmt: skip
+    damaged, report, out = folder / "damaged.fdry", folder / "damaged.report.json", folder / "damaged.json"
+    scale, wrong = struct.pack("<f", 3.25), struct.pack("<f", 2.5)
+    archive.write(with_constant(archive.read(folder / "job.fdry"), "8", "", scale, wrong), damaged, force=True)
+    command = [*FOUNDRY, "restore", "--check", *OTHER_FILES, damaged, "--report", report, "--", *program, "--out", out]
+    run(folder, "damaged", command)
+    result, told = json.loads(out.read_text()), json.loads(report.read_text())
+    assert result["values"] == found["plain"]["values"], "a damaged archive changed the results"
+    assert result["restored"] == 3, result["reasons"]
+    assert result["reasons"]["8"].startswith("witness-differs: "), result["reasons"]
+    assert (told["witnesses"]["equal"], told["witnesses"]["differs"]) == (3, 1), told["witnesses"]
+    damaged.unlink()
+    return found
+
+
 def demo_server(folder: Path, *flags: str) -> dict[str, Any]:
     """The demo's server gives equal tokens eagerly, plainly, under capture and under restore, and over HTTP.
 
@@ -204,7 +246,7 @@ def demo_server(folder: Path, *flags: str) -> dict[str, Any]:
     assert (counters.get("captures_run", 0), counters.get("captures_skipped", 0)) == (0, 5), counters
     lines = [json.loads(line) for line in plain.splitlines()]
     with (folder / "serve.log").open("w") as log:
-        command = [*FOUNDRY, "restore", *flags, archive, "--", sys.executable, SERVER, "--port", "0"]
+        command = [*FOUNDRY, "restore", *flags, *OTHER_FILES, archive, "--", sys.executable, SERVER, "--port", "0"]
         process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=log, text=True, cwd=folder)
         try:
             assert process.stdout is not None
@@ -224,7 +266,8 @@ def demo_server(folder: Path, *flags: str) -> dict[str, Any]:
 SCENARIOS = {
     scenario.__name__: scenario
     for scenario in (
-        demo_server, nested_outputs, matrix_products, random_numbers, moved_input, refused_graphs, decode_job_small,
+        demo_server, nested_outputs, matrix_products, random_numbers, moved_input, refused_graphs, witnesses,
+        decode_job_small,
         decode_job_steady,
     )
 }  # fmt: skip

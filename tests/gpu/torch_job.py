@@ -144,12 +144,60 @@ def refused_graphs() -> tuple[Any, list[Graph], GraphSet]:
     return [sorted(held[0].outputs), list(held[1].outputs), numbers(held[2].outputs)], held, graphs
 
 
+def witnessed_graphs() -> tuple[Any, list[Graph], GraphSet]:
+    """Graphs with a cache, an index, products and random numbers; parity holds, and finds a value that is left out."""
+    torch.manual_seed(3)
+    weight = torch.randn(256, 256, dtype=torch.bfloat16) * 0.05
+    cache = torch.zeros(64, 256, dtype=torch.bfloat16)
+    x, position = torch.randn(32, 256, dtype=torch.bfloat16), torch.zeros(1, dtype=torch.int64)
+    host = {"scale": 3.25}
+
+    def step(x: torch.Tensor, position: torch.Tensor) -> dict[str, torch.Tensor]:
+        y = torch.relu(x @ weight)
+        cache.index_copy_(0, position, y[:1])
+        scores = torch.softmax((y @ cache.t()).float(), -1)
+        return {"scores": scores, "scaled": y.float() * host["scale"]}
+
+    def draw(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.dropout(x.float(), 0.5)
+
+    graphs = GraphSet("witnessed", watched=(weight, cache))
+    held = [graphs.capture_or_restore(rows, step, (x[:rows], position)) for rows in (32, 8, 1)]
+    held.append(graphs.capture_or_restore("draw", draw, (x,)))
+    before = [numbers(tensor) for tensor in (weight, cache, x, position)]
+    generator = torch.cuda.default_generators[0]
+    stands = generator.initial_seed(), generator.get_offset()
+    for graph in held:
+        found = graphs.parity(graph.key, draw if graph.key == "draw" else step)
+        assert found.equal, f"{graph}: {found}"
+    positions = [(x[:8].flip(1).clone(), torch.full((1,), at)) for at in (5, 63)]
+    found = graphs.parity(8, step, positions)
+    assert found.equal and "input[1]" in found.varied, found
+    host["scale"] = 3.5
+    found = graphs.parity(8, step)
+    assert not found.equal and "scaled" in str(found.difference), found
+    host["scale"] = 3.25
+    assert not graphs.parity(8, lambda x, position: {**step(x, position), "scores": x.float()}).equal
+    assert [numbers(tensor) for tensor in (weight, cache, x, position)] == before, "parity left a trace"
+    assert (generator.initial_seed(), generator.get_offset()) == stands, "parity moved the generator"
+    cache.zero_()
+    values = []
+    for at in (0, 7):
+        position.fill_(at)
+        for graph in held:
+            graph.replay()
+            outputs = graph.outputs.values() if isinstance(graph.outputs, dict) else [graph.outputs]
+            values.append([numbers(output) for output in outputs])
+    return [*values, numbers(cache), generator.get_offset()], held, graphs
+
+
 CASES = {
     "random": random_numbers,
     "nested": nested_outputs,
     "products": matrix_products,
     "moved": moved_input,
     "refused": refused_graphs,
+    "witnessed": witnessed_graphs,
 }
 
 

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from helpers import fake_spans
 from helpers.fake_hook import FakeHook
 from helpers.fake_torch import FakeTorch
 
@@ -23,8 +24,8 @@ class World:
     torch: Any
     foundry_torch: ModuleType
 
-    def graph_set(self, name: str = "decode") -> Any:
-        return self.foundry_torch.GraphSet(name, hook=self.hook)
+    def graph_set(self, name: str = "decode", **options: Any) -> Any:
+        return self.foundry_torch.GraphSet(name, hook=self.hook, **options)
 
 
 Start = Callable[..., World]
@@ -40,7 +41,9 @@ def start() -> Iterator[Start]:
         hook = FakeHook(mode, after.hook.archive if after else None)
         sys.modules["torch"] = fake = FakeTorch(hook, **torch)
         import foundry.torch
+        import foundry.torch.spans
 
+        fake_spans.install(fake, foundry.torch.spans)
         return World(hook, fake, foundry.torch)
 
     yield _start

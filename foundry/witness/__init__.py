@@ -1,0 +1,46 @@
+"""What a graph gave for a stated state of memory at capture, and the comparison with what a restored one gives."""
+
+from foundry.witness.driver import DriverMemory, Memory, Span, SpanSubject
+from foundry.witness.judging import (
+    DIFFERS,
+    LARGEST,
+    MADE,
+    MISSING,
+    STATE,
+    UNSTEADY,
+    LostError,
+    Subject,
+    UnfitError,
+    Verdict,
+    check_wanted,
+    compare,
+    counter_of,
+    make,
+    outcome_of,
+    seed_of,
+    witness_wanted,
+)
+
+__all__ = [
+    "DIFFERS",
+    "LARGEST",
+    "MADE",
+    "MISSING",
+    "STATE",
+    "UNSTEADY",
+    "DriverMemory",
+    "LostError",
+    "Memory",
+    "Span",
+    "SpanSubject",
+    "Subject",
+    "UnfitError",
+    "Verdict",
+    "check_wanted",
+    "compare",
+    "counter_of",
+    "make",
+    "outcome_of",
+    "seed_of",
+    "witness_wanted",
+]
