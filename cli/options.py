@@ -22,7 +22,7 @@ Allow = Annotated[
         "--allow",
         metavar="CODE",
         help="Let a difference from the capture pass, by its code; may be repeated. `foundry verify --host` shows "
-        "codes, cli/README.md what each risks.",
+        "what differs.",
         show_default=False,
         autocompletion=allowable_codes,
     ),

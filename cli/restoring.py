@@ -18,7 +18,7 @@ def request_of(arguments: list[str], command: list[str] | None) -> restore.Reque
     """Read plain, whole and correct arguments. None for all else: then typer reads them, and says what is wrong."""
     if arguments[:1] != ["restore"] or not command:
         return None
-    flags = {"--sim": False, "--quiet": False, "--json": False}
+    flags = {"--sim": False, "--quiet": False, "--json": False, "--check": False}
     values: dict[str, str] = {}
     allowed: list[str] = []
     archives: list[str] = []
@@ -48,6 +48,7 @@ def request_of(arguments: list[str], command: list[str] | None) -> restore.Reque
         report_line=flags["--json"],
         simulated=flags["--sim"],
         quiet=flags["--quiet"],
+        check=flags["--check"],
         allowed=codes.require_allowable(allowed),
     )
 

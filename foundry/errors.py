@@ -133,6 +133,13 @@ class CommandFailedError(FoundryError):
         self.exit_code = exit_code
 
 
+class NotProvenError(FoundryError):
+    """The archive is written, and what was to be proven of it is not, or not of all graphs."""
+
+    exit_code = 3
+    code = "not-proven"
+
+
 class AbandonedError(FoundryError):
     """A signal ended what Foundry itself was doing after the command had ended."""
 

@@ -52,6 +52,12 @@ HOST_COPY = "host-copy"
 RANGE_MISSING = "range-missing"
 ALLOCATION_OUTSIDE = "allocation-outside"
 
+# Of a proof by a second capture
+PROOF_NOT_MOVED = "proof-not-moved"
+PROOF_MOVED_OTHERWISE = "proof-moved-otherwise"
+PROOF_NOISE_KNOWN = "proof-noise-known"
+PROOF_UNLIKE = "proof-unlike"
+
 # Of a process about itself
 DISARMED = "disarmed"
 
@@ -89,6 +95,7 @@ VERIFY_SPAN = "verify-span"
 VERIFY_CYCLE = "verify-cycle"
 VERIFY_NODE_VALUES = "verify-node-values"
 VERIFY_MEMBER = "verify-member"
+VERIFY_PROOF = "verify-proof"
 VERIFY_CONTENTS = "verify-contents"
 VERIFY_SUMMARY = "verify-summary"
 VERIFY_DEVICE_DRIVER = "verify-device-driver"

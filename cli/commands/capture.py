@@ -58,6 +58,20 @@ def command(
         bool,
         typer.Option("--thin", help="Leave out kernels that library files here hold. A restore needs these files."),
     ] = False,
+    witness: Annotated[
+        bool,
+        typer.Option(
+            "--witness",
+            help="Replay each graph on stated numbers, and keep digests of the results for restore --check.",
+        ),
+    ] = False,
+    prove: Annotated[
+        bool,
+        typer.Option(
+            "--prove",
+            help="Run CMD twice, with its memory elsewhere, and prove which words of its graphs are addresses.",
+        ),
+    ] = False,
     quiet: Quiet = False,
     json_line: JsonLine = False,
 ) -> int:
@@ -87,6 +101,8 @@ def command(
         simulated=simulated,
         all_kernels=all_kernels,
         thin=thin,
+        witness=witness,
+        prove=prove,
         quiet=quiet,
     )
     outcome = capture.run(request, session.environment, session, version=version())

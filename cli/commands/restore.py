@@ -55,6 +55,10 @@ def command(
             show_default=False,
         ),
     ] = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Replay each graph against its witness before it is used; give up what differs."),
+    ] = False,
     allow: Allow = None,
     simulated: Simulated = False,
     quiet: Quiet = False,
@@ -80,6 +84,7 @@ def command(
         report_line=json_line,
         simulated=simulated,
         quiet=quiet,
+        check=check,
         allowed=codes.require_allowable(allow or ()),
     )
     return restoring.run(session, request)

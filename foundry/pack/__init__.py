@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from foundry.findings import Finding
-    from foundry.model import Capture
+    from foundry.model import Capture, Range
     from foundry.pack.libraries import Origin
 
 __all__ = ["add_files", "pack"]
@@ -20,18 +20,23 @@ def pack(
     context: Mapping[str, str] | None = None,
     all_kernels: bool = False,
     origin: Origin | None = None,
+    ranges: dict[str, tuple[Range, ...]] | None = None,
 ) -> tuple[Capture, list[Finding]]:
     """Turn the spool folder of a session (one folder for each process) into a capture and what there is to tell of it.
 
     `context` is what the session knows: argv, versions, allow-listed environment. `all_kernels` keeps every image that
     the program loaded instead of those that its graphs use. `origin` tells of a library file's path which distribution
-    it belongs to, and its version; both may be empty. Raises SpoolError if there is no spool, or one of another
-    build.
+    it belongs to, and its version; both may be empty. `ranges` is filled with memory that the hook did not place, by
+    role, with all its addresses: a capture keeps none of the host's.
+
+    Raises SpoolError if there is no spool, or one of another build.
     """
     from foundry.pack.libraries import of_nobody
     from foundry.pack.session import pack_session
 
-    return pack_session(spool_folder, dict(context or {}), all_kernels, origin or of_nobody)
+    return pack_session(
+        spool_folder, dict(context or {}), all_kernels, origin or of_nobody, {} if ranges is None else ranges
+    )
 
 
 def add_files(capture: Capture, files: Iterable[tuple[str, str, int, bytes]]) -> Capture:

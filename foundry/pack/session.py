@@ -6,7 +6,7 @@ from pathlib import Path
 
 from foundry.errors import SpoolError
 from foundry.findings import SPOOL_TORN_TAIL, Finding, Severity
-from foundry.model import Capture
+from foundry.model import Capture, Range
 from foundry.pack.blobs import BlobStore
 from foundry.pack.libraries import Origin
 from foundry.pack.process import ProcessPacker
@@ -14,7 +14,7 @@ from foundry.spool import Entry, Spool, events, process_folders, read_spool
 
 
 def pack_session(
-    folder: Path, context: dict[str, str], all_kernels: bool, origin: Origin
+    folder: Path, context: dict[str, str], all_kernels: bool, origin: Origin, ranges: dict[str, tuple[Range, ...]]
 ) -> tuple[Capture, list[Finding]]:
     """Pack each process folder, in the order of their names."""
     folders = process_folders(folder)
@@ -36,6 +36,7 @@ def pack_session(
         for entry in _kept(spool):
             packer.fold(entry)
         processes.append(packer.finish(all_kernels))
+        ranges[processes[-1].role] = tuple(packer.memory.ranges)
     capture = Capture(tuple(processes), tuple(store.blobs), context, (), tuple(findings))
     return capture, findings
 

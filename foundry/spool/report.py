@@ -40,6 +40,8 @@ def restore_reports(session: Path) -> list[RestoreReport]:
         if spool is None:
             continue
         report = RestoreReport(spool.begin.role, findings=spool.findings)
+        # One that was given and then given up is told twice; the last word counts.
+        graphs: dict[tuple[str, str], events.GraphRestored] = {}
         for entry in spool.entries:
             event = entry.event
             if isinstance(event, events.Counters):
@@ -47,10 +49,11 @@ def restore_reports(session: Path) -> list[RestoreReport]:
                     of_a_kind = report.moments if is_moment(name) else report.counters
                     of_a_kind[name] = value
             elif isinstance(event, events.GraphRestored):
-                report.graphs.append(event)
+                graphs[event.set, event.key] = event
             elif isinstance(event, events.Timings):
                 report.timings.update(event.values)
             elif isinstance(event, events.Told):
                 report.told.append(event)
+        report.graphs.extend(graphs.values())
         reports.append(report)
     return reports

@@ -214,7 +214,7 @@ class TestOnTheSimulator:
 
     def test_one_that_found_its_addresses_taken_is_equal_up_to_relocation(self, command: CommandLine) -> None:
         self.capture(command, "a", "1")
-        self.capture(command, "b", "2", occupied="400000000000")
+        self.capture(command, "b", "2", occupied="403500000000")
         result = command.run("diff", "a.fdry", "b.fdry", "--json")
         document = json.loads(result.stdout)
         assert (result.returncode, document["verdict"]) == (1, "relocation"), [

@@ -89,7 +89,8 @@ def test_the_simulator_s_graphs_come_back_from_a_killed_capture(tmp_path: Path) 
     told = json.loads(result.stdout)
     assert (told["graphs"], told["restorable"], told["torn"], told["running"]) == (5, 5, False, False)
     once = [sys.executable, str(SERVER), "--quiet", "--once"]
-    plain = command.run("restore", "--sim", "--json", "a.fdry", "--", *once)
+    words = ("--sim", "--json", "--allow", "mismatch-arguments", "a.fdry", "--", *once)
+    plain = command.run("restore", *words)
     report = json.loads(plain.stderr.splitlines()[-1])
     assert (report["graphs_restored"], report["graphs_given_up"]) == (5, 0)
 
@@ -245,7 +246,8 @@ def test_a_capture_that_recorded_nothing_leaves_nothing(foundry_command: Command
 
 def test_killed_restores_leave_nothing(foundry_command: CommandLine) -> None:
     foundry_command.run("capture", "-o", "a.fdry", "--", *program())
-    words = foundry_command.words("restore", "--json", "a.fdry", "--", *program("--serve"))
+    allowed = ("--allow", "mismatch-arguments")
+    words = foundry_command.words("restore", "--json", *allowed, "a.fdry", "--", *program("--serve"))
     process = subprocess.Popen(
         words,
         env=foundry_command.environment,

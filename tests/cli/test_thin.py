@@ -127,3 +127,24 @@ def test_nothing_is_left_out_where_no_library_holds_it(scene: Scene) -> None:
     errors = scene.capture("--thin")
     assert "nothing is left out" in errors
     assert not archive.summary(scene.path).thin
+
+
+def test_a_whole_archive_is_not_restored_beside_another_build_of_its_library(scene: Scene) -> None:
+    """The program would run its new kernels, and its graphs the old ones."""
+    scene.capture()
+    scene.library.write_bytes((scene.built / "libother.so").read_bytes())
+    told = f"mismatch-library: libkernels.so: archive build {BUILD_ID[:16]}, here build {OTHER_BUILD_ID[:16]}"
+    for _ in ("when its images are made", "when they are there"):
+        code, output, errors = scene.run("restore", "--sim", "--json", "a.fdry")
+        report = json.loads(errors.splitlines()[-1])
+        assert (code, output) == (0, scene.output)
+        assert (report["restored"], report["code"]) == (False, "mismatch-library")
+        assert told in report["started_without_restore"]
+    words = ("verify", "--host", "--sim", "--allow", "mismatch-arguments")
+    assert f"refuse: {told}\n" in scene.run(*words, "a.fdry")[1]
+    code, output, errors = scene.run("restore", "--sim", "--json", "--allow", "mismatch-library", "a.fdry")
+    assert (code, output, json.loads(errors.splitlines()[-1])["restored"]) == (0, scene.output, True)
+    scene.library.unlink()
+    scene.words[1] = str(scene.built / "libkernels.so")
+    report = json.loads(scene.run("restore", "--sim", "--json", "a.fdry")[2].splitlines()[-1])
+    assert report["restored"] is True, "one that is not found may lie where only the program looks"

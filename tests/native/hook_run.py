@@ -56,8 +56,9 @@ def counters(spool: Spool) -> dict[str, int]:
 class Bench:
     """A folder of compiled programs; each is compiled once."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, sources: Path = PROGRAMS / "hook_programs") -> None:
         self.folder = folder
+        self.sources = sources
         make_kernels(folder / "kernels.image", PROGRAMS / "sim_kernels.c")
 
     def library(self, name: str, *flags: str) -> Path:
@@ -69,7 +70,7 @@ class Bench:
     def _compile(self, source: str, output: str, *flags: str) -> Path:
         path = self.folder / output
         if not path.exists():
-            compile_program(path, [PROGRAMS / "hook_programs" / source], *flags)
+            compile_program(path, [self.sources / source], f"-I{PROGRAMS / 'hook_programs'}", *flags)
         return path
 
     def run(

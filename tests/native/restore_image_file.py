@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ABI = 3
+ABI = 4
 NONE = 0xFFFFFFFF
 SECTIONS = (
     ("strings", 1),
@@ -31,6 +31,7 @@ SECTIONS = (
     ("copies", 200),
     ("references", 4),
     ("events", 4),
+    ("moves", 16),
 )
 HEADER_SIZE = 8 + 4 + 4 + 8 + 32 + 4 * 4 + 8 + 24 * len(SECTIONS)
 
@@ -245,6 +246,7 @@ class ImageFile:
         restorable: int = 1,
         reason: str = "",
         first_use: int = 0,
+        moves: int = 0,
     ) -> int:
         """Append a graph."""
         first = len(self.parts["references"]) // 4
@@ -266,8 +268,13 @@ class ImageFile:
             restorable,
             self.string(reason),
             first_use,
-            0,
+            moves,
         )
+
+    def move(self, section: str, offset: int, *, device: int = 0) -> int:
+        """Append the place of an address. Places are to be appended in their order."""
+        number = [name for name, _ in SECTIONS].index(section)
+        return self.add("moves", "QII", offset, number, device)
 
     def to_bytes(self) -> bytes:
         """The whole file."""

@@ -50,6 +50,7 @@ class Scene:
         self.add = self.file.kernel(self.image, "add", [(0, 8), (8, 8), (16, 4)])
         self.add_bias = self.file.kernel(self.image, "add_bias", [(0, 8), (8, 4)])
         self.pair: int | None = None
+        self.places: list[tuple[str, int]] = []
 
     def fill_record(self, address: int, value: int, count: int = 4) -> int:
         """Add the values of a `fill` node."""

@@ -1,4 +1,5 @@
-// cuGraphAddNode with each kind, edge data, cuGraphNodeSetParams, and conditional nodes that are kept but do not run.
+// cuGraphAddNode with each kind, edge data, cuGraphNodeSetParams, and conditional nodes, which run what their default
+// value says.
 #include "sim_test.h"
 
 int main() {
@@ -46,6 +47,14 @@ int main() {
     CUgraphNode in_body = nullptr;
     CHECK(cuGraphAddNode_v2(&in_body, body, nullptr, nullptr, 0, &kernel));
     REQUIRE(type_of(node) == CU_GRAPH_NODE_TYPE_CONDITIONAL);
+    exec = instantiate(graph);
+    CHECK(cuGraphLaunch(exec, nullptr));
+    REQUIRE((list_at(list) == std::vector<std::uint32_t>{1, 2, 2}));
+
+    CUgraphConditionalHandle endless = 0;
+    CHECK(cuGraphConditionalHandleCreate(&endless, graph, context, 1, CU_GRAPH_COND_ASSIGN_DEFAULT));
+    conditional.conditional = {endless, CU_GRAPH_COND_TYPE_WHILE, 1, nullptr, context};
+    CHECK(cuGraphAddNode_v2(&node, graph, nullptr, nullptr, 0, &conditional));
     CUDA_GRAPH_INSTANTIATE_PARAMS how = {};
     EXPECT(CUDA_ERROR_NOT_SUPPORTED, cuGraphInstantiateWithParams(&exec, graph, &how));
     REQUIRE(how.hErrNode_out == node);

@@ -18,7 +18,7 @@ from foundry.model.tables import PARAMETER_ALIGNMENT
 from foundry.pack import pack
 from foundry.spool.reader import process_folders, read_spool
 
-BASE = 0x400000000000
+BASE = 0x403500000000
 MAIN, SCRATCH, GRAPH = range(3)
 HOOK, DRIVER = "libfoundry_hook.so", "libcuda.so.1"
 
@@ -171,7 +171,7 @@ class TestMemory:
             "a": "0", "b": "1024", "c": str(2 * mebibyte), "d": "1536", "a-again": "0",
             "c-again": str(2 * mebibyte), "e": str(4 * mebibyte),
         }  # fmt: skip
-        assert memory.said("base") == ["400000000000"]
+        assert memory.said("base") == ["403500000000"]
 
     def test_queries_speak_of_one_allocation(self, memory: Outcome) -> None:
         assert memory.said("range-small") == ["1"]
@@ -246,13 +246,26 @@ class TestMemory:
 
     def test_the_next_candidate_is_taken(self, bench: Bench, tmp_path: Path) -> None:
         done = run(bench, "phases", tmp_path, FOUNDRY_SIM_FAIL="cuMemAddressReserve:1")
-        assert done.number("main") == 0x200000000000
+        assert done.number("main") == 0x203500000000
 
     @pytest.mark.parametrize("failing", ["cuMemCreate:1", "cuMemMap:1", "cuMemSetAccess:1"])
-    def test_a_failed_mapping_is_the_programs_error_and_leaves_no_trace(
-        self, bench: Bench, tmp_path: Path, failing: str
+    @pytest.mark.parametrize("error", ["2", "999"])
+    def test_what_cannot_be_mapped_the_driver_serves_and_its_place_stays_empty(
+        self, bench: Bench, tmp_path: Path, failing: str, error: str
     ) -> None:
-        done = run(bench, "memory", tmp_path, FOUNDRY_SIM_FAIL=f"{failing}:2")
+        def allocations(name: str, **environment: str) -> tuple[Outcome, list[tuple[int, ...]]]:
+            (tmp_path / name).mkdir()
+            done = run(bench, "memory", tmp_path / name, **environment)
+            assert done.code == 0, done.errors
+            return done, [(entry.arena, entry.ordinal, entry.address) for entry in events(done.spool(), "Allocation")]
+
+        _, usual = allocations("usual")
+        done, others = allocations("failing", FOUNDRY_SIM_FAIL=f"{failing}:{error}")
+        assert others == usual[1:]
+        assert "memory-outside" in {finding.code for finding in events(done.spool(), "Told")}
+
+    def test_where_the_driver_has_no_memory_either_the_place_is_free_again(self, bench: Bench, tmp_path: Path) -> None:
+        done = run(bench, "memory", tmp_path, FOUNDRY_SIM_FAIL="cuMemCreate:1:2,cuMemAlloc_v2:1+:2")
         assert done.said("a")[0] == "2"
         assert [entry.ordinal for entry in events(done.spool(), "Allocation")][:2] == [0, 1]
 
@@ -333,7 +346,7 @@ class TestProcesses:
 
     def test_fork_before_the_first_use(self, bench: Bench, tmp_path: Path) -> None:
         done = run(bench, "fork", tmp_path, "before")
-        assert (done.code, done.said("status"), done.said("child")) == (0, ["0"], ["400000000000"])
+        assert (done.code, done.said("status"), done.said("child")) == (0, ["0"], ["403500000000"])
         assert len(done.spools()) == 1
 
     def test_fork_after_the_first_use(self, bench: Bench, tmp_path: Path) -> None:

@@ -269,34 +269,6 @@ def test_freed_allocation_is_not_there(run: Run, kernels: bytes) -> None:
     assert outcome.lines[2] == f"wait -1 the allocation at {BASE:#x} of 4096 bytes was not made"
 
 
-@pytest.mark.parametrize(
-    ("device", "environment", "reason"),
-    [
-        ({"name": "NVIDIA H100"}, {}, "device 0: captured on `NVIDIA H100`, this is `NVIDIA Simulated H200`"),
-        ({"processors": 66}, {}, "device 0: multiprocessors: captured with 66, this one has 132"),
-        ({"major": 8}, {}, "device 0: compute capability: captured with 8, this one has 9"),
-        ({}, {"FOUNDRY_SIM_VERSION": "12080"}, "driver: captured with CUDA 13.0, this one has 12.8"),
-        ({}, {"FOUNDRY_SIM_FAIL": "cuMemAddressReserve:1"}, f"range taken: device 0 wants {BASE:#x}, got none"),
-    ],
-)
-def test_what_does_not_fit_disarms_and_the_program_runs(
-    run: Run, kernels: bytes, device: dict[str, object], environment: dict[str, str], reason: str
-) -> None:
-    scene = Scene(kernels, **device)
-    scene.add_pair("1", 5)
-    outcome = run(scene, *START, "mode", "find:decode:1", "alloc:4096", **environment)
-    assert outcome.lines[:2] == [f"mode 0 {reason}", f"not found: {reason}"]
-    assert outcome.lines[2].startswith("alloc 0x")
-    assert f"program-0 disarmed {reason}" in outcome.status.splitlines()
-
-
-def test_archive_of_a_real_driver_is_not_used_on_the_simulator(run: Run, kernels: bytes) -> None:
-    scene = Scene(kernels)
-    scene.file.simulated = 0
-    outcome = run(scene, *START, "mode")
-    assert outcome.lines == ["mode 0 captured on a real driver, but this is the simulator"]
-
-
 def test_damaged_or_missing_image_disarms(run: Run, kernels: bytes, tmp_path: Path) -> None:
     scene = Scene(kernels)
     scene.add_pair("1", 5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -59,7 +60,16 @@ def full_image() -> ImageFile:
     image.event_record(event)
     image.empty_record()
     image.child_record(child)
-    image.graph(group, first, references=(made, restored), metadata="{}")
+    metadata = image.string(f'[{BASE + 512}, "{BASE}"]')
+    image.graph(group, first, references=(made, restored), metadata=f'[{BASE + 512}, "{BASE}"]', moves=1)
+    struct.pack_into("<I", image.parts["graphs"], 12, metadata)
+    first_block = struct.unpack_from("<Q", image.parts["records"], first * 64 + 32)[0]
+    struct.pack_into("<Q", image.parts["parameter_bytes"], first_block, BASE + 8)
+    struct.pack_into("<Q", image.parts["copies"], 48, BASE + 16)
+    image.move("strings", metadata + 1)
+    image.move("records", (first + 1) * 64)
+    image.move("parameter_bytes", first_block)
+    image.move("copies", 48)
     image.graph(0xFFFFFFFF, 0, key="2", restorable=0, reason="a host function")
     return image
 
@@ -162,6 +172,18 @@ def word(section: str, entry: int, offset: int, value: int, size: int = 4) -> Ca
         (word("records", 4, 0, 1), "graphs 0: a record out of range, or not as its node says"),
         (word("records", 7, 0, 9, 8), "graphs 0: a record out of range, or not as its node says"),
         (word("references", 1, 0, 2), "references: allocation 2 of 2"),
+        (word("graphs", 0, 60, 2), "graphs 0: neither proven to move nor not"),
+        (word("graphs", 1, 60, 1), "graphs 1: neither proven to move nor not"),
+        (word("moves", 0, 8, 5), "moves 0: in a section without addresses"),
+        (word("moves", 2, 0, 1 << 40, 8), "moves 2: outside its section"),
+        (word("moves", 1, 0, 0, 8), "moves 1: not the destination of a memset"),
+        (word("moves", 1, 0, 2 * 64 + 8, 8), "moves 1: not the destination of a memset"),
+        (word("moves", 1, 0, 3 * 64, 8), "moves 1: not the destination of a memset"),
+        (word("moves", 0, 12, 1), "moves 0: unknown device, or one without a range"),
+        (word("moves", 2, 0, 3, 8), "moves 2: no address in the range of its device"),
+        (word("moves", 0, 0, 1, 8), "moves 0: not where a number begins"),
+        (word("copies", 0, 48, BASE + 3 * ARENA, 8), "moves 3: no address in the range of its device"),
+        (word("moves", 3, 8, 17), "moves 3: not above the one before it"),
         (word("strings", len(full_image().parts["strings"]) - 1, 0, 65, 1), "section strings: not terminated"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

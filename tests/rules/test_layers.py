@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 BASE = {"model", "findings", "errors", "env"}
-PROGRAM_SIDE = {"capi", "graphs", "errors", "env"}
+PROGRAM_SIDE = {"capi", "graphs", "witness", "errors", "env"}
 
 # room -> the other rooms of foundry that it may import; what is missing here may import nothing.
 ALLOWED: dict[str, set[str]] = {
@@ -24,6 +24,7 @@ ALLOWED: dict[str, set[str]] = {
     "archive": BASE,
     "image": BASE,
     "diff": BASE | {"archive", "describe"},
+    "proof": BASE | {"diff", "pack"},
     "verify": BASE | {"archive", "binary"},
     "page": BASE | {"archive", "describe"},
     "compat": BASE | {"archive"},
@@ -32,14 +33,15 @@ ALLOWED: dict[str, set[str]] = {
     "launch": BASE | {"native"},
     "store": BASE | {"archive"},
     "session": BASE
-    | {"launch", "store", "spool", "binary", "pack", "archive", "image", "diff", "verify", "compat", "native"},
+    | {"launch", "store", "spool", "binary", "pack", "archive", "image", "diff", "proof", "verify", "compat", "native"},
     "capi": {"errors", "env"},
+    "witness": {"errors", "env"},
     "graphs": PROGRAM_SIDE,
     "selftest": PROGRAM_SIDE,
     "torch": PROGRAM_SIDE,
     "engines": PROGRAM_SIDE | {"torch"},
 }
-PURE = {"describe", "binary", "pack", "archive", "image", "diff", "verify", "model", "page"}
+PURE = {"describe", "binary", "pack", "archive", "image", "diff", "proof", "verify", "model", "page"}
 IMPURE_FOLDERS = {ROOT / "foundry" / "verify" / "device"}
 IMPURE_MODULES = {"subprocess", "time", "socket", "random", "datetime"}
 

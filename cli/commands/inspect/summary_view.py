@@ -107,6 +107,7 @@ def _one(process: dict[str, Any], release: str) -> None:
         *(("GPU" if not index else "", _gpu(device)) for index, device in enumerate(process["devices"][:4])),
         ("driver", _driver(process, release)),
         ("graphs", f"{graphs}, {state if graphs else 'none to restore'}"),
+        ("proven", _proven(process)),
         ("sets", _sets(process["sets"])),
         ("groups", f"{process['groups']}: graphs of one group have the same nodes and edges"),
         ("nodes", f"{process['nodes']:,}"),
@@ -135,6 +136,20 @@ def _one(process: dict[str, Any], release: str) -> None:
                 for arena in process["arenas"][:8]
             ],
         )
+
+
+def _proven(process: dict[str, Any]) -> str:
+    """Say which graphs may lie elsewhere than at capture; nothing where no second capture told."""
+    from foundry.session.product import count
+
+    proof = process.get("proof") or {}
+    if not proof:
+        return ""
+    graphs, words, noise = (proof.get(name, 0) for name in ("graphs", "words", "noise"))
+    which = (
+        f"all {count(graphs, 'graph')}" if graphs == process["graphs"] else f"{graphs} of {process['graphs']} graphs"
+    )
+    return f"{which} may lie elsewhere: {words:,} words move, {noise:,} are noise"
 
 
 def _many(processes: list[dict[str, Any]]) -> None:

@@ -34,6 +34,7 @@ enum foundry_section {
     FOUNDRY_SECTION_COPIES,          /* 200-byte CUDA_MEMCPY3D each */
     FOUNDRY_SECTION_REFERENCES,      /* u32: indices of ALLOCATIONS */
     FOUNDRY_SECTION_EVENTS,          /* u32: cuEventCreate flags; nodes name events by index */
+    FOUNDRY_SECTION_MOVES,           /* foundry_image_move: where the addresses of proven graphs stand */
     FOUNDRY_SECTION_COUNT
 };
 
@@ -173,7 +174,7 @@ struct foundry_image_graph {
     uint32_t restorable;
     uint32_t reason;    /* string: why not */
     uint32_t first_use; /* rank by first launch, FOUNDRY_NONE = never launched */
-    uint32_t pad;
+    uint32_t moves;     /* 1: proven to need nothing but MOVES to compute the same where the range lies elsewhere */
 };
 
 struct foundry_image_record { /* 64 bytes */
@@ -199,6 +200,13 @@ struct foundry_image_record { /* 64 bytes */
         } child;
         uint8_t bytes[64];
     };
+};
+
+/* An address in the range of a device. Ascending by section and offset, without overlap. */
+struct foundry_image_move {
+    uint64_t offset;  /* of its 8 bytes in the section, at any alignment; STRINGS: of its first decimal digit */
+    uint32_t section; /* STRINGS, RECORDS (a memset's destination), PARAMETER_BYTES or COPIES */
+    uint32_t device;  /* ordinal */
 };
 
 #endif

@@ -59,6 +59,11 @@ void *foundry_graph_exec(foundry_graph *graph);
 /* The program captures this graph itself after all, though the archive has it; the report names the reason. */
 void foundry_graph_give_up(foundry_graph *graph, const char *reason);
 
+/* Where the reserved address range of a device begins, 0 = there is none. Addresses in what a program compares between
+   starts by its own means (digests) must be told relative to it: a restore may have the range elsewhere. Python treats
+   a hook without this function as one that always has it at the same place. */
+unsigned long long foundry_range_base(int device);
+
 /* The program is ready to serve: the spool is a complete capture from here on; on restore the summary line is printed.
  */
 int foundry_commit(void);

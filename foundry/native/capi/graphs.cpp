@@ -63,7 +63,7 @@ FOUNDRY_EXPORT const char *foundry_graph_metadata(const foundry_graph *graph) {
     Session *session = Session::any();
     if (!index_of(session, graph, index)) return capi::answer_misuse("not a graph of foundry_graph_find"), nullptr;
     capi::answer_ok();
-    const char *metadata = session->image->string(session->image->graphs()[index].metadata);
+    const char *metadata = session->metadata(index);
     return *metadata ? metadata : nullptr;
 }
 
@@ -96,7 +96,7 @@ FOUNDRY_EXPORT int foundry_graph_launch(foundry_graph *graph, void *stream) {
     const CUresult result = foundry::restore::drive(foundry::real.cuGraphLaunch, static_cast<CUgraphExec>(exec),
                                                     static_cast<CUstream>(stream));
     // False for all graphs but those that the engine spools (FOUNDRY_RESPOOL).
-    if (!result && foundry::exec_first_launch(static_cast<CUgraphExec>(exec)))
+    if (!result && !foundry::scratch_depth() && foundry::exec_first_launch(static_cast<CUgraphExec>(exec)))
         foundry::Frame(FOUNDRY_EVENT_EXEC_LAUNCHED).handle(exec).write();
     return result;
 }

@@ -1,3 +1,4 @@
+#include "../hook/arena.h"
 #include "../hook/counters.h"
 #include "../hook/library_files.h"
 #include "../hook/moments.h"
@@ -27,6 +28,10 @@ FOUNDRY_EXPORT void foundry_count(const char *name, unsigned long long add) {
 
 FOUNDRY_EXPORT unsigned long long foundry_counter(const char *name) {
     return name ? counter_value(name) : 0;
+}
+
+FOUNDRY_EXPORT unsigned long long foundry_range_base(int device) {
+    return device < 0 ? 0 : arena_base(static_cast<uint32_t>(device), nullptr);
 }
 
 FOUNDRY_EXPORT int foundry_commit(void) {

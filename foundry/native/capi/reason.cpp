@@ -1,6 +1,10 @@
 #include "reason.h"
 
+#include <pthread.h>
+
+#include <atomic>
 #include <mutex>
+#include <new>
 #include <set>
 
 #include "../hook/state.h"
@@ -14,7 +18,16 @@ std::mutex mutex;
 std::set<std::string> *reasons;
 thread_local const char *last = nullptr;
 
+// The child of a fork: another thread may have been at work on them.
+void forget() {
+    new (&mutex) std::mutex;
+    reasons = nullptr;
+    last = nullptr;
+}
+
 int keep(std::string reason, int answer) {
+    static std::atomic<bool> watched{false}; // also where the hook never arms
+    if (!watched.exchange(true)) pthread_atfork(nullptr, nullptr, forget);
     if (last && reason == last) return answer;
     std::lock_guard<std::mutex> lock(mutex);
     if (!reasons) reasons = new std::set<std::string>;

@@ -23,6 +23,7 @@ struct State {
     std::map<CUdeviceptr, Block> live;
     std::vector<Block> quarantine;
     std::map<CUdeviceptr, size_t> claims;
+    std::map<CUdeviceptr, Block> stand_ins; // by the driver's address: whose place is empty meanwhile
 };
 
 std::mutex mutex; // guards state and the placements of all ranges
@@ -54,8 +55,8 @@ void tell_free(const Block &block) {
     if (mode() == FOUNDRY_MODE_RESTORE && armed()) restore::freed(block);
 }
 
-// Takes a place and maps it.
-CUresult place_block(Range &range, Block *block) {
+// Takes a place and maps it, if all went well before. What is not mapped keeps its place.
+CUresult place_block(Range &range, Block *block, CUresult before) {
     Place place;
     {
         std::lock_guard<std::mutex> lock(mutex);
@@ -63,36 +64,28 @@ CUresult place_block(Range &range, Block *block) {
         block->ordinal = range.ordinals[block->arena]++;
     }
     block->taken = place.taken;
+    block->opens = place.opens;
     block->address = range.base + block->arena * range.arena_size + place.offset;
-    CUresult result = CUDA_SUCCESS;
-    if (place.opens)
-        result = map_granules(block->device, block->address / granule_bytes * granule_bytes, granule_bytes);
-    else if (place.taken >= granule_bytes)
-        result = map_granules(block->device, block->address, place.taken);
+    if (before != CUDA_SUCCESS) return before;
+    // Small ones too: the page may have been opened by one that could not map it.
+    const CUresult result = map_granules(block->device, block->address / granule_bytes * granule_bytes,
+                                         std::max<size_t>(place.taken, granule_bytes));
+    if (result != CUDA_SUCCESS) return result;
 
     std::lock_guard<std::mutex> lock(mutex);
-    if (result != CUDA_SUCCESS) {
-        range.placements[block->arena]->undo(place);
-        if (range.ordinals[block->arena] == block->ordinal + 1) --range.ordinals[block->arena];
-        return result;
-    }
     if (place.opens) range.placements[block->arena]->opened(place);
     all().live[block->address] = *block;
     return CUDA_SUCCESS;
 }
 
-// One fence for each context, then everything is given back in the order of the frees.
-bool release_fenced(const std::vector<Block> &blocks) {
-    if (!fence_begin()) return false;
-    std::vector<CUcontext> fenced;
-    for (const Block &block : blocks)
-        if (std::find(fenced.begin(), fenced.end(), block.context) == fenced.end()) {
-            fence_context(block.context);
-            fenced.push_back(block.context);
-        }
-    for (const Block &block : blocks) arena_release(block);
-    fence_end();
-    return true;
+Place place_of(const Range &range, const Block &block) {
+    return {block.address - range.base - block.arena * range.arena_size, block.taken, block.opens};
+}
+
+void quarantine(const Block &block) {
+    std::lock_guard<std::mutex> lock(mutex);
+    all().quarantine.push_back(block);
+    quarantined.store(true, std::memory_order_release);
 }
 
 } // namespace
@@ -106,13 +99,49 @@ CUresult arena_allocate(uint32_t device, int arena, size_t size, int origin, Blo
     block->device = device;
     block->arena = static_cast<uint8_t>(arena);
     block->origin = static_cast<uint8_t>(origin);
-    if (real.cuCtxGetCurrent) real.cuCtxGetCurrent(&block->context);
-    CUresult result = place_block(*range, block);
-    if (result == CUDA_ERROR_OUT_OF_MEMORY && pool_trim()) result = place_block(*range, block);
+    CUresult result = place_block(*range, block, real.cuCtxGetCurrent(&block->context));
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && pool_trim()) {
+        arena_undo(*block);
+        result = place_block(*range, block, CUDA_SUCCESS);
+    }
     if (result != CUDA_SUCCESS) return result;
     count(counters.allocations);
     tell_allocation(*block);
     return CUDA_SUCCESS;
+}
+
+void arena_stand_in(const Block &block, CUdeviceptr address) {
+    Range *range = range_of_address(block.address);
+    if (!range) return;
+    std::lock_guard<std::mutex> lock(mutex);
+    if (block.opens) range->placements[block.arena]->opened(place_of(*range, block));
+    all().stand_ins[address] = block;
+}
+
+bool arena_stand_in_take(CUdeviceptr address, Block *block) {
+    std::lock_guard<std::mutex> lock(mutex);
+    auto found = all().stand_ins.find(address);
+    if (found == all().stand_ins.end()) return false;
+    *block = found->second;
+    all().stand_ins.erase(found);
+    return true;
+}
+
+void arena_stand_in_gone(CUdeviceptr address) {
+    Block block;
+    if (!arena_stand_in_take(address, &block)) return;
+    if (capture_depth() > 0)
+        quarantine(block);
+    else
+        arena_release(block);
+}
+
+void arena_undo(const Block &block) {
+    Range *range = range_of_address(block.address);
+    if (!range) return;
+    std::lock_guard<std::mutex> lock(mutex);
+    range->placements[block.arena]->undo(place_of(*range, block));
+    if (range->ordinals[block.arena] == block.ordinal + 1) --range->ordinals[block.arena];
 }
 
 CUresult arena_free(CUdeviceptr address) {
@@ -121,16 +150,18 @@ CUresult arena_free(CUdeviceptr address) {
     if (!arena_retire(address, &block)) return CUDA_ERROR_INVALID_VALUE;
     if (!fence_begin()) {
         count(counters.frees_quarantined);
-        std::lock_guard<std::mutex> lock(mutex);
-        all().quarantine.push_back(block);
-        quarantined.store(true, std::memory_order_release);
+        quarantine(block);
         return CUDA_SUCCESS;
     }
-    CUresult result = fence_context(block.context);
-    arena_release(block);
+    CUresult error;
+    const bool fenced = fence_context(block.context, &error);
+    if (fenced)
+        arena_release(block);
+    else
+        quarantine(block);
     fence_end();
-    arena_drain();
-    return result;
+    if (fenced) arena_drain();
+    return error;
 }
 
 bool arena_retire(CUdeviceptr address, Block *block) {
@@ -187,10 +218,27 @@ void arena_drain() {
         blocks.swap(all().quarantine);
         quarantined.store(false, std::memory_order_release);
     }
-    if (blocks.empty() || release_fenced(blocks)) return;
+    if (blocks.empty()) return;
+    if (fence_begin()) {
+        arena_release_fenced(blocks);
+        fence_end();
+        return;
+    }
     std::lock_guard<std::mutex> lock(mutex);
     all().quarantine.insert(all().quarantine.begin(), blocks.begin(), blocks.end());
     quarantined.store(true, std::memory_order_release);
+}
+
+void arena_release_fenced(const std::vector<Block> &blocks) {
+    CUresult error;
+    std::map<CUcontext, bool> fenced;
+    for (const Block &block : blocks)
+        if (!fenced.count(block.context)) fenced[block.context] = fence_context(block.context, &error);
+    for (const Block &block : blocks)
+        if (fenced[block.context])
+            arena_release(block);
+        else
+            quarantine(block);
 }
 
 void arena_context_gone(CUcontext context) {
@@ -207,6 +255,10 @@ void arena_context_gone(CUcontext context) {
             } else {
                 ++block;
             }
+        std::erase_if(all().stand_ins, [&](const auto &entry) {
+            if (entry.second.context == context) gone.push_back(entry.second);
+            return entry.second.context == context;
+        });
         idle = gone.size();
         for (auto entry = all().live.begin(); entry != all().live.end();)
             if (entry->second.context == context) {

@@ -26,22 +26,34 @@ struct Block {
     uint8_t origin;
     uint64_t ordinal; // within device and arena, from 0
     CUcontext context;
+    bool opens; // a page, see placement.h
 };
 
-// Reserves the range of a device and writes the DEVICE frame. base = 0: the candidates in their fixed order.
+// Reserves the range of a device and writes the DEVICE frame. base = 0: the candidates in their fixed order,
+// and arenas of a size that follows from the device's memory.
 // Idempotent: true if a range stands, whichever base it has. False: no range; the DEVICE frame says 0, a finding says
 // why.
-bool arena_reserve(uint32_t device, CUdeviceptr base);
+bool arena_reserve(uint32_t device, CUdeviceptr base, size_t arena_size);
 // The base that was reserved, 0 for none, and the size of one arena.
 CUdeviceptr arena_base(uint32_t device, size_t *arena_size);
 
 // Takes a place and maps it if it is not mapped. Writes the ALLOCATION frame. The driver's error if it cannot be
-// mapped; CUDA_ERROR_NOT_SUPPORTED if there is no range or the arena is full (the caller then asks the driver).
+// mapped; CUDA_ERROR_NOT_SUPPORTED if there is no range or the arena is full. After any failure the caller asks the
+// driver for the memory, and ends the block with one of the next two.
 CUresult arena_allocate(uint32_t device, int arena, size_t size, int origin, Block *block);
+// The driver had the memory, at that address: the block's place stays empty until that is freed, so that all that
+// follows lies where it would lie without the failure.
+void arena_stand_in(const Block &block, CUdeviceptr address);
+// The driver has freed memory at that address.
+void arena_stand_in_gone(CUdeviceptr address);
+// The block that memory of the driver's stands in for, taken out; false: for none.
+bool arena_stand_in_take(CUdeviceptr address, Block *block);
+// The driver had none either: as if the block had not been asked for.
+void arena_undo(const Block &block);
 
-// Frees a live allocation. Fenced with the owning context's work outside a capture, put in quarantine inside one.
-// CUDA_ERROR_INVALID_VALUE: an address in the range at which no live allocation begins. CUDA_ERROR_NOT_FOUND: outside
-// every range.
+// Frees a live allocation. Fenced with the owning context's work outside a capture, put in quarantine inside one. A
+// fence that fails gives the driver's error, and the memory stays mapped. CUDA_ERROR_INVALID_VALUE: an address in the
+// range at which no live allocation begins. CUDA_ERROR_NOT_FOUND: outside every range.
 CUresult arena_free(CUdeviceptr address);
 
 // Restore: marks [address, address + size) as used, for good; maps nothing. Bounds are rounded outward to 512 bytes. A

@@ -2,6 +2,8 @@
 #ifndef FOUNDRY_HOOK_ARENA_BLOCKS_H
 #define FOUNDRY_HOOK_ARENA_BLOCKS_H
 
+#include <vector>
+
 #include "arena.h"
 
 namespace foundry {
@@ -13,8 +15,12 @@ void arena_revive(Block *block, size_t size, CUcontext context, int origin);
 // The place of a retired block may be taken again. Its work must have ended.
 void arena_release(const Block &block);
 
-// Waits for all work of a context. CUDA_SUCCESS as well for a context that is gone.
-CUresult fence_context(CUcontext context);
+// Waits for all work of a context, null = the current one. True as well for a context that is gone. False: it may still
+// be at work; *error is what the driver says of that work, if it is the work that failed.
+bool fence_context(CUcontext context, CUresult *error);
+// Fences each context once and releases in the order given. What cannot be fenced waits in quarantine. The caller holds
+// a fence.
+void arena_release_fenced(const std::vector<Block> &blocks);
 
 // Between true from fence_begin and fence_end no capture begins in this process; false: one is in progress.
 bool fence_begin();

@@ -1,11 +1,13 @@
 #include "arena_range.h"
 
-#include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <algorithm>
 #include <atomic>
 
+#include "../restore/engine.h"
+#include "patience.h"
 #include "spool.h"
 #include "state.h"
 
@@ -18,8 +20,9 @@ constexpr size_t tebibyte = size_t{1} << 40;
 constexpr size_t least_arena = 256 * gibibyte;
 
 // Free in ordinary processes, whatever address randomisation does. Never 0x600000000000, where position-independent
-// executables may lie.
-constexpr CUdeviceptr candidates[] = {0x400000000000, 0x200000000000, 0x300000000000, 0x500000000000, 0x100000000000};
+// executables may lie. Odd in their upper half: two sizes beside each other, such as 1 and 16384, would else look like
+// an address of ours.
+constexpr CUdeviceptr candidates[] = {0x403500000000, 0x203500000000, 0x303500000000, 0x503500000000, 0x103500000000};
 
 enum class Stage : uint8_t { untried, making, standing, none };
 
@@ -75,6 +78,19 @@ CUdeviceptr reserve_at(CUdeviceptr wanted, size_t size) {
     return 0;
 }
 
+// The bases that the environment names, in hexadecimal with commas between them, are left to others: a second capture
+// that is to be compared with a first must lie elsewhere.
+bool avoided(CUdeviceptr base) {
+    const char *text = getenv("FOUNDRY_AVOID");
+    while (text && *text) {
+        char *end;
+        if (strtoull(text, &end, 16) == base) return true;
+        if (end == text || !*end) return false;
+        text = end + 1;
+    }
+    return false;
+}
+
 void write_device(uint32_t ordinal, const Device &device, CUdeviceptr base, size_t arena_size) {
     uint32_t flags = (device.virtual_memory ? 1 : 0) | (strstr(device.name, "MIG") ? 2 : 0);
     Frame(FOUNDRY_EVENT_DEVICE)
@@ -91,17 +107,20 @@ void write_device(uint32_t ordinal, const Device &device, CUdeviceptr base, size
         .write();
 }
 
-Range *make_range(uint32_t ordinal, CUdeviceptr wanted) {
+Range *make_range(uint32_t ordinal, CUdeviceptr wanted, size_t wanted_arena) {
     Device device;
     ask(ordinal, &device);
-    size_t arena_size = std::max(least_arena, round_up(2 * device.memory, gibibyte));
+    size_t arena_size = wanted ? wanted_arena : std::max(least_arena, round_up(2 * device.memory, gibibyte));
     size_t size = FOUNDRY_ARENA_COUNT * arena_size;
     CUdeviceptr base = 0;
     bool able = device.virtual_memory && device.granularity && granule_bytes % device.granularity == 0;
     if (able && wanted) base = reserve_at(wanted, size);
-    if (able && !wanted)
-        for (CUdeviceptr candidate : candidates)
-            if ((base = reserve_at(candidate + ordinal * round_up(size, tebibyte), size)) != 0) break;
+    if (able && !base && (!wanted || restore::may_move()))
+        for (CUdeviceptr candidate : candidates) {
+            const CUdeviceptr place = candidate + ordinal * round_up(size, tebibyte);
+            if (!avoided(place) && (base = reserve_at(place, size)) != 0) break;
+        }
+    if (base && wanted && base != wanted) restore::moved(ordinal, base, arena_size);
     write_device(ordinal, device, base, arena_size);
     if (!base) {
         if (!device.virtual_memory)
@@ -112,7 +131,7 @@ Range *make_range(uint32_t ordinal, CUdeviceptr wanted) {
             finding("no-virtual-memory",
                     "device %u (`%s`) maps memory in pieces of %zu bytes, which do not divide 2 MiB", ordinal,
                     device.name, device.granularity);
-        else if (wanted)
+        else if (wanted && !restore::may_move())
             finding("range-taken", "device %u: the %zu GiB at 0x%llx are not free in this process", ordinal,
                     size / gibibyte, static_cast<unsigned long long>(wanted));
         else
@@ -127,14 +146,15 @@ Range *make_range(uint32_t ordinal, CUdeviceptr wanted) {
 
 } // namespace
 
-bool arena_reserve(uint32_t device, CUdeviceptr base) {
+bool arena_reserve(uint32_t device, CUdeviceptr base, size_t arena_size) {
     if (device >= most_devices) return false;
     Stage now = Stage::untried;
     if (!stages[device].compare_exchange_strong(now, Stage::making, std::memory_order_acq_rel)) {
-        while ((now = stages[device].load(std::memory_order_acquire)) == Stage::making) sched_yield();
+        for (Turns turns; (now = stages[device].load(std::memory_order_acquire)) == Stage::making;)
+            if (!turns.next()) break;
         return now == Stage::standing;
     }
-    Range *range = make_range(device, base);
+    Range *range = make_range(device, base, arena_size);
     ranges[device].store(range, std::memory_order_release);
     stages[device].store(range ? Stage::standing : Stage::none, std::memory_order_release);
     return range != nullptr;

@@ -19,15 +19,29 @@ using FreeAsync = decltype(&::cuMemFreeAsync);
 // Only a stream that the driver knows and that is not being captured is ours to serve; for all others the driver
 // answers.
 bool outside_capture(IsCapturing ask, CUstream stream) {
+    if (!ask) return false;
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
-    return ask && ask(stream, &status) == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_NONE;
+    switch (ask(stream, &status)) {
+    case CUDA_SUCCESS:
+        return status == CU_STREAM_CAPTURE_STATUS_NONE;
+    case CUDA_ERROR_INVALID_HANDLE:
+    case CUDA_ERROR_INVALID_CONTEXT:
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+        return false;
+    default: // of the asking, not of the stream: no capture in the process is none on it
+        return capture_depth() == 0;
+    }
 }
 
 CUresult allocate(AllocAsync driver, IsCapturing ask, bool per_thread, CUdeviceptr *dptr, size_t size,
                   CUstream stream) {
     if (!driver) return driver_missing();
     uint32_t device;
-    if (!dptr || !size || !arena_serves(&device)) return driver(dptr, size, stream);
+    if (!dptr || !size || !arena_serves(&device)) {
+        CUresult result = driver(dptr, size, stream);
+        if (result == CUDA_SUCCESS && dptr) served_unplaced(*dptr, size, "cuMemAllocAsync");
+        return result;
+    }
     if (!outside_capture(ask, stream)) {
         CUresult result = driver(dptr, size, stream);
         if (result == CUDA_SUCCESS) count(counters.allocations_captured);
@@ -35,21 +49,18 @@ CUresult allocate(AllocAsync driver, IsCapturing ask, bool per_thread, CUdevicep
     }
     pool_sweep();
     StreamKey key = stream_key(stream, per_thread);
-    Block block;
+    Block block{};
     if (pool_take(key, device, current_arena(), size, &block)) {
         count(counters.allocations_reused);
         arena_revive(&block, size, key.context, FOUNDRY_ORIGIN_ASYNC);
         *dptr = block.address;
         return CUDA_SUCCESS;
     }
-    CUresult result = arena_allocate(device, current_arena(), size, FOUNDRY_ORIGIN_ASYNC, &block);
-    if (result == CUDA_SUCCESS) {
+    if (arena_allocate(device, current_arena(), size, FOUNDRY_ORIGIN_ASYNC, &block) == CUDA_SUCCESS) {
         *dptr = block.address;
-    } else if (result == CUDA_ERROR_NOT_SUPPORTED) {
-        result = driver(dptr, size, stream);
-        if (result == CUDA_SUCCESS) served_outside(*dptr, size, "cuMemAllocAsync");
+        return CUDA_SUCCESS;
     }
-    return result;
+    return served_instead(driver(dptr, size, stream), block, dptr, size, "cuMemAllocAsync");
 }
 
 CUresult give_back(FreeAsync driver, IsCapturing ask, bool per_thread, CUdeviceptr dptr, CUstream stream) {
@@ -61,6 +72,14 @@ CUresult give_back(FreeAsync driver, IsCapturing ask, bool per_thread, CUdevicep
         return CUDA_SUCCESS;
     }
     CUresult result = driver(dptr, stream);
+    Block stood_for;
+    if (result == CUDA_SUCCESS && arena_stand_in_take(dptr, &stood_for)) {
+        // The stream's next allocation is to find the place as if nothing had failed.
+        if (arena_map(stood_for.device, stood_for.address, stood_for.taken) == CUDA_SUCCESS)
+            pool_keep(stream_key(stream, per_thread), stood_for);
+        else
+            disarm("device memory could not be mapped, so later allocations could not be placed");
+    }
     if (result == CUDA_SUCCESS && armed() && !range_remove(FOUNDRY_RANGE_POOL, dptr))
         range_remove(FOUNDRY_RANGE_OUTSIDE, dptr);
     return result;

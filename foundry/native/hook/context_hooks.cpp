@@ -111,7 +111,9 @@ void context_ready(CUcontext context, CUdevice device, bool primary) {
     Inside inside;
     count(counters.contexts);
     moment_first(Moment::first_context);
-    arena_reserve(index, mode() == FOUNDRY_MODE_RESTORE ? restore::arena_base(index) : 0);
+    size_t arena_size = 0;
+    const CUdeviceptr base = mode() == FOUNDRY_MODE_RESTORE ? restore::arena_base(index, &arena_size) : 0;
+    arena_reserve(index, base, arena_size);
     Frame(FOUNDRY_EVENT_CONTEXT).handle(context).u32(index).u32(primary).u32(ordinal).write();
     if (mode() == FOUNDRY_MODE_RESTORE && armed()) restore::context_ready(context, index, primary);
 }

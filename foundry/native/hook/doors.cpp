@@ -67,7 +67,7 @@ void *route_address(void *address, const char *name) {
 }
 
 bool door_dlsym(void *handle, const char *name, const void *caller, void **answer) {
-    if (inside_hook() || in_driver(caller)) return false;
+    if (inside_hook() || in_bind() || in_driver(caller)) return false;
     const Row *row = row_by_name(name);
     if (!row) return false;
 

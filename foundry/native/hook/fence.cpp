@@ -48,16 +48,22 @@ void capture_ended() {
     detail::capture_depth.fetch_sub(1, std::memory_order_seq_cst);
 }
 
-CUresult fence_context(CUcontext context) {
+bool fence_context(CUcontext context, CUresult *error) {
+    *error = CUDA_SUCCESS;
     CUcontext current = nullptr;
-    if (!context || real.cuCtxGetCurrent(&current) != CUDA_SUCCESS) return CUDA_SUCCESS;
+    real.cuCtxGetCurrent(&current);
+    if (!context) context = current;
+    if (!context) return true;
     count(counters.fences);
-    if (current == context) return real.cuCtxSynchronize();
-    if (real.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS) return CUDA_SUCCESS;
-    CUresult result = real.cuCtxSynchronize();
+    if (current != context) {
+        CUresult pushed = real.cuCtxPushCurrent_v2(context);
+        if (pushed == CUDA_ERROR_INVALID_CONTEXT || pushed == CUDA_ERROR_CONTEXT_IS_DESTROYED) return true;
+        if (pushed != CUDA_SUCCESS) return false;
+    }
+    *error = real.cuCtxSynchronize();
     CUcontext popped;
-    real.cuCtxPopCurrent_v2(&popped);
-    return result;
+    if (current != context) real.cuCtxPopCurrent_v2(&popped);
+    return *error == CUDA_SUCCESS;
 }
 
 } // namespace foundry

@@ -36,7 +36,8 @@ CUresult changed(CUresult result, CUgraphExec exec, const char *how) {
 
 void launched(CUgraphExec exec) {
     count(counters.graph_launches);
-    if (exec_first_launch(exec)) Frame(FOUNDRY_EVENT_EXEC_LAUNCHED).handle(exec).write();
+    // What a scratch phase launches is no use that a restore should be ready for.
+    if (!scratch_depth() && exec_first_launch(exec)) Frame(FOUNDRY_EVENT_EXEC_LAUNCHED).handle(exec).write();
 }
 
 } // namespace

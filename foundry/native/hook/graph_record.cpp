@@ -25,8 +25,9 @@ static_assert(sizeof(CUDA_MEMCPY3D) == 200);
 
 class Recording {
   public:
-    Recording(Frame &frame, KernelRecorder &kernels, CUcontext context)
-        : frame_(frame), kernels_(kernels), context_(context) {}
+    // `reason`: why no node can be rebuilt, "" if nothing speaks against all of them.
+    Recording(Frame &frame, KernelRecorder &kernels, CUcontext context, const char *reason)
+        : frame_(frame), kernels_(kernels), context_(context), whole_(reason) {}
     void body(CUgraph graph, int depth);
 
   private:
@@ -37,13 +38,14 @@ class Recording {
     const char *memcpy_node(CUgraphNode node);
     const char *child(CUgraphNode node, int depth);
     const char *event(CUgraphNode node, bool record);
-    void attributes(CUgraphNode node);
+    const char *attributes(CUgraphNode node);
     bool parameters(const KernelRecord &kernel, void **values, void **extra);
     const char *failed(const char *what, CUresult result);
 
     Frame &frame_;
     KernelRecorder &kernels_;
     CUcontext context_;
+    const char *whole_;
     char reason_[192];
     std::vector<unsigned char> buffer_;
 };
@@ -76,22 +78,25 @@ bool Recording::parameters(const KernelRecord &kernel, void **values, void **ext
     return true;
 }
 
-void Recording::attributes(CUgraphNode node) {
+const char *Recording::attributes(CUgraphNode node) {
     size_t at = frame_.size();
     uint32_t count = 0;
     frame_.u32(0);
-    if (!real.cuGraphKernelNodeGetAttribute) return;
+    if (!real.cuGraphKernelNodeGetAttribute) return "";
     for (uint32_t id = 1; id <= last_attribute; ++id) {
         unsigned char value[attribute_bytes] = {};
         auto *room = reinterpret_cast<CUkernelNodeAttrValue *>(value);
-        if (real.cuGraphKernelNodeGetAttribute(node, static_cast<CUkernelNodeAttrID>(id), room) != CUDA_SUCCESS)
-            continue;
+        CUresult result = real.cuGraphKernelNodeGetAttribute(node, static_cast<CUkernelNodeAttrID>(id), room);
+        // What kernel nodes of this driver do not have.
+        if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_SUPPORTED) continue;
+        if (result != CUDA_SUCCESS) return failed("launch attribute", result);
         size_t size = attribute_bytes;
         while (size && !value[size - 1]) --size;
         frame_.u32(id).bytes(value, size);
         ++count;
     }
     frame_.patch_u32(at, count);
+    return "";
 }
 
 const char *Recording::kernel(CUgraphNode node) {
@@ -120,8 +125,7 @@ const char *Recording::kernel(CUgraphNode node) {
         .u32(now.sharedMemBytes)
         .handle(now.ctx ? now.ctx : context_)
         .bytes(buffer_.data(), buffer_.size());
-    attributes(node);
-    return "";
+    return attributes(node);
 }
 
 const char *Recording::memset_node(CUgraphNode node) {
@@ -283,7 +287,7 @@ void Recording::body(CUgraph graph, int depth) {
     }
     frame_.u32(static_cast<uint32_t>(nodes.size()));
     for (CUgraphNode entry : nodes)
-        node(entry, edge_result == CUDA_SUCCESS ? "" : failed("edges of the graph", edge_result), depth);
+        node(entry, edge_result == CUDA_SUCCESS ? whole_ : failed("edges of the graph", edge_result), depth);
 
     std::vector<std::pair<CUgraphNode, uint32_t>> order;
     for (uint32_t index = 0; index < nodes.size(); ++index) order.emplace_back(nodes[index], index);
@@ -302,10 +306,11 @@ void Recording::body(CUgraph graph, int depth) {
     frame_.patch_u32(at, count);
 }
 
+constexpr CUdevice no_device = -1;
+
 CUdevice current_device() {
-    CUdevice device = 0;
-    if (!real.cuCtxGetDevice || real.cuCtxGetDevice(&device) != CUDA_SUCCESS) device = 0;
-    return device;
+    CUdevice device;
+    return real.cuCtxGetDevice && real.cuCtxGetDevice(&device) == CUDA_SUCCESS ? device : no_device;
 }
 
 } // namespace
@@ -313,7 +318,8 @@ CUdevice current_device() {
 GraphRecord::GraphRecord(CUgraph graph, CUgraphExec exec, uint64_t flags, const char *set, const char *key)
     : device_(current_device()), frame_(FOUNDRY_EVENT_GRAPH), kernels_(device_) {
     CUcontext context = nullptr;
-    if (real.cuCtxGetCurrent) real.cuCtxGetCurrent(&context);
+    const bool known = real.cuCtxGetCurrent && real.cuCtxGetCurrent(&context) == CUDA_SUCCESS && device_ != no_device;
+    if (device_ == no_device) device_ = 0;
     frame_.handle(graph)
         .handle(exec)
         .u64(flags)
@@ -322,7 +328,8 @@ GraphRecord::GraphRecord(CUgraph graph, CUgraphExec exec, uint64_t flags, const 
         .u8(captured_graph(graph))
         .str(set)
         .str(key);
-    Recording(frame_, kernels_, context).body(graph, 0);
+    Recording(frame_, kernels_, context, known ? "" : "the driver did not tell the current device and context")
+        .body(graph, 0);
 }
 
 bool GraphRecord::write() {

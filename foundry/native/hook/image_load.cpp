@@ -19,12 +19,11 @@ uint32_t compute_capability() {
     if (slot)
         if (uint32_t value = slot->load(std::memory_order_relaxed)) return value;
     int major = 0, minor = 0;
-    if (real.cuDeviceGetAttribute) {
-        real.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
-        real.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
-    }
+    const bool told = real.cuDeviceGetAttribute &&
+                      real.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device) == 0 &&
+                      real.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device) == 0;
     auto value = static_cast<uint32_t>(10 * major + minor);
-    if (slot) slot->store(value, std::memory_order_relaxed);
+    if (slot && told) slot->store(value, std::memory_order_relaxed);
     return value;
 }
 

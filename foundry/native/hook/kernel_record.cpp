@@ -35,8 +35,12 @@ constexpr CUfunction_attribute settable[] = {
 std::mutex mutex;
 State *state; // made on first use
 
-Attributes read_attributes(CUkernel kernel, CUfunction function, CUdevice device) {
-    Attributes attributes;
+// What a driver answers that does not know the thing asked for; any other error says nothing of it.
+bool unknown(CUresult result) {
+    return result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_SUPPORTED;
+}
+
+bool read_attributes(CUkernel kernel, CUfunction function, CUdevice device, Attributes *attributes) {
     for (CUfunction_attribute attribute : settable) {
         int value = 0;
         CUresult result = CUDA_ERROR_NOT_SUPPORTED;
@@ -44,9 +48,12 @@ Attributes read_attributes(CUkernel kernel, CUfunction function, CUdevice device
             result = real.cuKernelGetAttribute(&value, attribute, kernel, device);
         else if (function && real.cuFuncGetAttribute)
             result = real.cuFuncGetAttribute(&value, attribute, function);
-        if (result == CUDA_SUCCESS) attributes.emplace_back(static_cast<uint32_t>(attribute), value);
+        if (result == CUDA_SUCCESS)
+            attributes->emplace_back(static_cast<uint32_t>(attribute), value);
+        else if (!unknown(result))
+            return false;
     }
-    return attributes;
+    return true;
 }
 
 void read_name_and_image(CUkernel kernel, CUfunction function, KernelRecord *record) {
@@ -74,7 +81,8 @@ void read_name_and_image(CUkernel kernel, CUfunction function, KernelRecord *rec
     if (record->image && !image_known(record->image)) record->image = 0;
 }
 
-void read_parameters(CUkernel kernel, CUfunction function, KernelRecord *record) {
+// False: the driver failed.
+bool read_parameters(CUkernel kernel, CUfunction function, KernelRecord *record) {
     bool by_kernel = kernel && real.cuKernelGetParamInfo;
     if (!by_kernel && !(function && real.cuFuncGetParamInfo)) {
         int version = driver_version();
@@ -83,16 +91,17 @@ void read_parameters(CUkernel kernel, CUfunction function, KernelRecord *record)
                  "kernel parameters cannot be read: needs a driver for CUDA 12.4 or newer, this one is for %d.%d",
                  version / 1000, version % 1000 / 10);
         record->reason = text;
-        return;
+        return true;
     }
     for (size_t index = 0; index < most_parameters; ++index) {
         size_t offset = 0, size = 0;
         CUresult result = by_kernel ? real.cuKernelGetParamInfo(kernel, index, &offset, &size)
                                     : real.cuFuncGetParamInfo(function, index, &offset, &size);
-        if (result != CUDA_SUCCESS) break;
+        if (result != CUDA_SUCCESS) return unknown(result);
         record->parameters.emplace_back(static_cast<uint32_t>(offset), static_cast<uint32_t>(size));
         record->parameter_bytes = std::max(record->parameter_bytes, static_cast<uint32_t>(offset + size));
     }
+    return true;
 }
 
 void write_kernel(const KernelSeen &known) {
@@ -129,17 +138,20 @@ const KernelRecord &KernelRecorder::record(CUkernel kernel, CUfunction function)
     auto place = std::lower_bound(places_.begin(), places_.end(), std::pair<uint64_t, size_t>(handle, 0));
     if (place != places_.end() && place->first == handle) return order_[place->second]->record;
 
-    Attributes attributes = read_attributes(kernel, function, device_);
+    Attributes attributes;
+    const bool failed = !read_attributes(kernel, function, device_, &attributes);
     Seen seen = find_known(handle, device_);
-    if (!seen || seen->attributes != attributes) {
+    if (failed || !seen || seen->attributes != attributes) {
         std::shared_ptr<KernelSeen> made(new KernelSeen); // make_shared would bring in the exceptions of the library
+        made->failed = failed;
         if (seen) {
             made->record = seen->record;
         } else {
             made->record.handle = handle;
             read_name_and_image(kernel, function, &made->record);
-            read_parameters(kernel, function, &made->record);
+            if (!read_parameters(kernel, function, &made->record)) made->failed = true;
         }
+        if (made->failed) made->record.reason = "the driver failed to tell the kernel's parameters or attributes";
         made->attributes = std::move(attributes);
         seen = std::move(made);
     }
@@ -150,6 +162,7 @@ const KernelRecord &KernelRecorder::record(CUkernel kernel, CUfunction function)
 
 void KernelRecorder::write() const {
     for (const Seen &seen : order_) {
+        if (seen->failed) continue;
         const uint64_t handle = seen->record.handle;
         Seen known = find_known(handle, device_);
         if (known && known->attributes == seen->attributes && known->record.image == seen->record.image) continue;

@@ -26,6 +26,7 @@ struct KernelRecord {
 struct KernelSeen {
     KernelRecord record;
     std::vector<std::pair<uint32_t, int32_t>> attributes; // the settable ones, as they stood
+    bool failed = false; // a question to the driver did: for this graph alone, and not for the spool
 };
 
 // One recording of a graph: asks the driver once for each kernel.

@@ -1,13 +1,13 @@
 #include "mapping.h"
 
-#include <sched.h>
-
 #include <map>
 #include <mutex>
 #include <new>
 #include <vector>
 
 #include "arena.h"
+#include "patience.h"
+#include "spool.h"
 
 namespace foundry {
 namespace {
@@ -84,12 +84,11 @@ CUresult make_piece(const CUmemAllocationProp &property, uint32_t device, uint64
     if (result != CUDA_SUCCESS) return result;
     result = real.cuMemMap(gap.address, gap.size, 0, handle, 0);
     // The mapping alone keeps the memory from here on.
-    CUresult released = real.cuMemRelease(handle);
+    if (CUresult released = real.cuMemRelease(handle); released != CUDA_SUCCESS)
+        finding_once("handle-kept", "a memory handle could not be released (CUresult %d): its memory is not given back",
+                     released);
     if (result != CUDA_SUCCESS) return result;
-    if (released == CUDA_SUCCESS)
-        result = set_access(gap.address, gap.size, device, reach);
-    else
-        result = released;
+    result = set_access(gap.address, gap.size, device, reach);
     if (result != CUDA_SUCCESS) real.cuMemUnmap(gap.address, gap.size);
     return result;
 }
@@ -100,7 +99,7 @@ CUresult map_granules(uint32_t device, CUdeviceptr address, size_t size) {
     if (device >= most_devices) return CUDA_ERROR_INVALID_VALUE;
     std::vector<Gap> gaps;
     uint64_t reach;
-    for (;;) {
+    for (Turns turns;;) {
         {
             std::lock_guard<std::mutex> lock(mutex);
             gaps.clear();
@@ -110,7 +109,7 @@ CUresult map_granules(uint32_t device, CUdeviceptr address, size_t size) {
                 break;
             }
         }
-        sched_yield();
+        if (!turns.next()) return CUDA_ERROR_NOT_READY;
     }
     if (gaps.empty()) return CUDA_SUCCESS;
 

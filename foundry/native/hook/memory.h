@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "../table/real.h"
+#include "arena.h"
 
 namespace foundry {
 
@@ -16,6 +17,12 @@ bool current_device(uint32_t *device);
 bool arena_serves(uint32_t *device);
 // Notes an allocation that the driver served because the arena could not.
 void served_outside(CUdeviceptr address, size_t size, const char *function);
+// Notes one that nobody asked the arena for, if the hook is armed: where all later ones should lie is not known any
+// more.
+void served_unplaced(CUdeviceptr address, size_t size, const char *function);
+// Ends a block that the arena could not serve, after the driver was asked.
+CUresult served_instead(CUresult result, const Block &block, const CUdeviceptr *address, size_t size,
+                        const char *function);
 // Frees what the hook placed, armed or not. *placed = false: the address is not ours.
 CUresult free_placed(CUdeviceptr address, bool *placed);
 

@@ -22,8 +22,11 @@ bool current_device(uint32_t *device) {
 bool arena_serves(uint32_t *device) {
     if (!armed() || !current_device(device)) return false;
     // A context that came by a way of its own (a green one) may be the first on its device.
-    if (!arena_base(*device, nullptr))
-        arena_reserve(*device, mode() == FOUNDRY_MODE_RESTORE ? restore::arena_base(*device) : 0);
+    if (!arena_base(*device, nullptr)) {
+        size_t arena_size = 0;
+        const CUdeviceptr base = mode() == FOUNDRY_MODE_RESTORE ? restore::arena_base(*device, &arena_size) : 0;
+        arena_reserve(*device, base, arena_size);
+    }
     return armed();
 }
 
@@ -33,6 +36,23 @@ void served_outside(CUdeviceptr address, size_t size, const char *function) {
     finding_once("memory-outside",
                  "%s: %zu bytes at 0x%llx were placed by the driver; their address will not come back", function, size,
                  static_cast<unsigned long long>(address));
+}
+
+void served_unplaced(CUdeviceptr address, size_t size, const char *function) {
+    if (!armed() || !size) return;
+    served_outside(address, size, function);
+    disarm("the driver did not tell the current device, so an allocation could not be placed");
+}
+
+CUresult served_instead(CUresult result, const Block &block, const CUdeviceptr *address, size_t size,
+                        const char *function) {
+    if (result == CUDA_SUCCESS) {
+        arena_stand_in(block, *address);
+        served_outside(*address, size, function);
+    } else {
+        arena_undo(block);
+    }
+    return result;
 }
 
 namespace {
@@ -69,17 +89,18 @@ extern "C" {
 
 CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
     uint32_t device;
-    if (!dptr || !bytesize || !arena_serves(&device)) return DRIVER(cuMemAlloc_v2, dptr, bytesize);
-    Block block;
-    pool_sweep();
-    CUresult result = arena_allocate(device, current_arena(), bytesize, FOUNDRY_ORIGIN_PLAIN, &block);
-    if (result == CUDA_SUCCESS) {
-        *dptr = block.address;
-    } else if (result == CUDA_ERROR_NOT_SUPPORTED) {
-        result = DRIVER(cuMemAlloc_v2, dptr, bytesize);
-        if (result == CUDA_SUCCESS) served_outside(*dptr, bytesize, "cuMemAlloc");
+    if (!dptr || !bytesize || !arena_serves(&device)) {
+        CUresult result = DRIVER(cuMemAlloc_v2, dptr, bytesize);
+        if (result == CUDA_SUCCESS) served_unplaced(*dptr, bytesize, "cuMemAlloc");
+        return result;
     }
-    return result;
+    Block block{};
+    pool_sweep();
+    if (arena_allocate(device, current_arena(), bytesize, FOUNDRY_ORIGIN_PLAIN, &block) == CUDA_SUCCESS) {
+        *dptr = block.address;
+        return CUDA_SUCCESS;
+    }
+    return served_instead(DRIVER(cuMemAlloc_v2, dptr, bytesize), block, dptr, bytesize, "cuMemAlloc");
 }
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
@@ -87,11 +108,14 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInByt
     uint32_t device;
     bool plain = dptr && pPitch && WidthInBytes && Height &&
                  (ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16);
-    if (!plain || !arena_serves(&device))
-        return DRIVER(cuMemAllocPitch_v2, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+    if (!plain || !arena_serves(&device)) {
+        CUresult result = DRIVER(cuMemAllocPitch_v2, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+        if (result == CUDA_SUCCESS) served_unplaced(*dptr, *pPitch * Height, "cuMemAllocPitch");
+        return result;
+    }
     size_t alignment = pitch_alignment(), pitch, size;
     CUresult result = CUDA_ERROR_NOT_SUPPORTED;
-    Block block;
+    Block block{};
     if (!__builtin_add_overflow(WidthInBytes, alignment - 1, &pitch)) {
         pitch = pitch / alignment * alignment;
         pool_sweep();
@@ -101,11 +125,10 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInByt
     if (result == CUDA_SUCCESS) {
         *dptr = block.address;
         *pPitch = pitch;
-    } else if (result == CUDA_ERROR_NOT_SUPPORTED) {
-        result = DRIVER(cuMemAllocPitch_v2, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
-        if (result == CUDA_SUCCESS) served_outside(*dptr, *pPitch * Height, "cuMemAllocPitch");
+        return CUDA_SUCCESS;
     }
-    return result;
+    result = DRIVER(cuMemAllocPitch_v2, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+    return served_instead(result, block, dptr, *pPitch * Height, "cuMemAllocPitch");
 }
 
 CUresult cuMemFree_v2(CUdeviceptr dptr) {
@@ -113,6 +136,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
     CUresult result = free_placed(dptr, &placed);
     if (placed) return result;
     result = DRIVER(cuMemFree_v2, dptr);
+    if (result == CUDA_SUCCESS) arena_stand_in_gone(dptr);
     if (result == CUDA_SUCCESS && armed() && !range_remove(FOUNDRY_RANGE_OUTSIDE, dptr) &&
         !range_remove(FOUNDRY_RANGE_MANAGED, dptr))
         range_remove(FOUNDRY_RANGE_POOL, dptr);

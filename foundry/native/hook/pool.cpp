@@ -41,17 +41,6 @@ template <typename Condition> std::vector<Block> take_out(Condition condition) {
     return blocks;
 }
 
-// The caller holds a fence.
-void release(const std::vector<Block> &blocks) {
-    std::vector<CUcontext> fenced;
-    for (const Block &block : blocks)
-        if (std::find(fenced.begin(), fenced.end(), block.context) == fenced.end()) {
-            fence_context(block.context);
-            fenced.push_back(block.context);
-        }
-    for (const Block &block : blocks) arena_release(block);
-}
-
 } // namespace
 
 StreamKey stream_key(CUstream stream, bool per_thread) {
@@ -105,14 +94,14 @@ void pool_stream_gone(CUstream stream) {
 
 void pool_sweep() {
     if (orphans.load(std::memory_order_relaxed) == 0 || !fence_begin()) return;
-    release(take_out([](const Idle &entry) { return entry.orphan; }));
+    arena_release_fenced(take_out([](const Idle &entry) { return entry.orphan; }));
     fence_end();
 }
 
 bool pool_trim() {
     if (!fence_begin()) return false;
     std::vector<Block> blocks = take_out([](const Idle &) { return true; });
-    release(blocks);
+    arena_release_fenced(blocks);
     fence_end();
     return !blocks.empty();
 }

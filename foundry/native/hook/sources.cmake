@@ -32,6 +32,7 @@ target_sources(foundry_hook PRIVATE
   hook/module_hooks.cpp
   hook/moments.cpp
   hook/notes.cpp
+  hook/patience.cpp
   hook/placement.cpp
   hook/pointer_hooks.cpp
   hook/pool.cpp

@@ -35,7 +35,7 @@ std::mutex life_mutex;
 std::atomic<Life> life{Life::before};
 std::atomic<int> asked_mode{-1};
 std::atomic<bool> disarmed{false};
-char reason_text[512];
+char reason_text[704];
 char role_name[256];
 char folder[4096];
 
@@ -51,8 +51,8 @@ void set_reason(const char *reason) {
 void tell_given_up(const char *reason) {
     const char *quiet = getenv("FOUNDRY_QUIET");
     if (mode() != FOUNDRY_MODE_RESTORE || (quiet && strcmp(quiet, "1") == 0)) return;
-    char line[640];
-    int length = snprintf(line, sizeof line, "foundry: warning: restore given up: %.500s\n", reason);
+    char line[800];
+    int length = snprintf(line, sizeof line, "foundry: warning: restore given up: %.700s\n", reason);
     if (write(STDERR_FILENO, line, static_cast<size_t>(length)) < 0) return;
 }
 

@@ -6,6 +6,7 @@
 #include "../abi/spool_format.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
 #include <vector>
@@ -42,6 +43,7 @@ constexpr SectionRule section_rules[FOUNDRY_SECTION_COUNT] = {
     {"copies", 200, 16},
     {"references", 4, 16},
     {"events", 4, 16},
+    {"moves", sizeof(foundry_image_move), 16},
 };
 
 constexpr uint64_t page = uint64_t{2} << 20;
@@ -66,8 +68,8 @@ class Check {
     Check(const uint8_t *bytes, size_t size) : image_{bytes, size, {}} {}
 
     std::string run() {
-        bool good =
-            header() && sections() && devices() && memory() && blobs() && images() && kernels() && groups() && graphs();
+        bool good = header() && sections() && devices() && memory() && blobs() && images() && kernels() && groups() &&
+                    graphs() && moves();
         return good ? std::string() : reason_;
     }
 
@@ -353,6 +355,7 @@ class Check {
 
     bool graphs() {
         auto all = image_.graphs();
+        uses_.assign(count(FOUNDRY_SECTION_RECORDS), 0);
         for (uint32_t reference : image_.references())
             if (reference >= count(FOUNDRY_SECTION_ALLOCATIONS))
                 return no(found("references: allocation", reference, count(FOUNDRY_SECTION_ALLOCATIONS)));
@@ -363,6 +366,7 @@ class Check {
                 !string_ok(graph.reason))
                 return bad("a string outside the strings");
             if (graph.restorable > 1) return bad("neither restorable nor not");
+            if (graph.moves > graph.restorable) return bad("neither proven to move nor not");
             if (!inside(graph.first_reference, graph.reference_count, count(FOUNDRY_SECTION_REFERENCES)))
                 return bad("references out of range");
             if (!graph.restorable) continue;
@@ -383,6 +387,7 @@ class Check {
         for (uint32_t index = 0; index < group.node_count; index++) {
             const auto &node = image_.nodes()[group.first_node + index];
             const auto &record = image_.records()[first_record + index];
+            uses_[first_record + index] |= node.type == memset_node ? memset_use : other_use;
             switch (node.type) {
             case kernel_node:
                 if (record.kernel.parameter_size != image_.kernels()[node.kernel].parameter_bytes) return false;
@@ -408,9 +413,49 @@ class Check {
         return true;
     }
 
+    // What is written to a record must not become an index in another reading of it.
+    bool moves() {
+        auto all = image_.moves();
+        uint64_t text_end = 0; // of the number before, in the strings
+        for (size_t index = 0; index < all.size(); index++) {
+            const auto &move = all[index];
+            auto bad = [&](std::string_view what) { return no(FOUNDRY_SECTION_MOVES, index, what); };
+            if (move.section != FOUNDRY_SECTION_STRINGS && move.section != FOUNDRY_SECTION_RECORDS &&
+                move.section != FOUNDRY_SECTION_PARAMETER_BYTES && move.section != FOUNDRY_SECTION_COPIES)
+                return bad("in a section without addresses");
+            const uint64_t size =
+                count(static_cast<foundry_section>(move.section)) * section_rules[move.section].entry_size;
+            if (!inside(move.offset, 8, size)) return bad("outside its section");
+            if (index && (move.section < all[index - 1].section ||
+                          (move.section == all[index - 1].section && move.offset < all[index - 1].offset + 8)))
+                return bad("not above the one before it");
+            if (move.section == FOUNDRY_SECTION_RECORDS &&
+                (move.offset % sizeof(foundry_image_record) ||
+                 uses_[move.offset / sizeof(foundry_image_record)] != memset_use))
+                return bad("not the destination of a memset");
+            const foundry_image_device *device = image_.device(move.device);
+            if (!device || !device->base) return bad("unknown device, or one without a range");
+            uint64_t word;
+            if (move.section == FOUNDRY_SECTION_STRINGS) {
+                const char *digits = image_.string(static_cast<uint32_t>(move.offset));
+                if (*digits < '0' || *digits > '9' || move.offset < text_end) return bad("not where a number begins");
+                char *end;
+                word = strtoull(digits, &end, 10);
+                text_end = move.offset + static_cast<uint64_t>(end - digits);
+            } else {
+                memcpy(&word, image_.bytes + image_.header().sections[move.section].offset + move.offset, sizeof word);
+            }
+            if (!in_range(*device, word, 1)) return bad("no address in the range of its device");
+        }
+        return true;
+    }
+
+    enum : uint8_t { memset_use = 1, other_use = 2 };
+
     Image image_;
     std::string reason_;
     std::vector<uint32_t> depths_;
+    std::vector<uint8_t> uses_;
     uint64_t spent_ = 0;
 };
 

@@ -8,11 +8,20 @@
 
 namespace foundry::restore {
 
-CUdeviceptr arena_base(uint32_t device) {
+CUdeviceptr arena_base(uint32_t device, size_t *arena_size) {
     Session *session = Session::get();
-    if (!session) return 0;
-    const auto *entry = session->image->device(device);
+    const auto *entry = session ? session->image->device(device) : nullptr;
+    *arena_size = entry && entry->base ? entry->arena_size : 0;
     return entry ? entry->base : 0;
+}
+
+bool may_move() {
+    Session *session = Session::get();
+    return session && session->may_move();
+}
+
+void moved(uint32_t device, CUdeviceptr base, size_t arena_size) {
+    if (Session *session = Session::get()) session->move(device, base, arena_size);
 }
 
 void driver_ready() {

@@ -10,14 +10,20 @@
 
 namespace foundry::restore {
 
-// The base that the archive wants for this device's range, 0 = none wanted. Called before the range is reserved. The
-// first call maps and checks the image and compares the devices; what does not fit disarms the hook.
-CUdeviceptr arena_base(uint32_t device);
+// The base that the archive wants for this device's range and the size of one arena, both 0 = none wanted. Called
+// before the range is reserved. The first call maps and checks the image and compares the devices; what does not fit
+// disarms the hook.
+CUdeviceptr arena_base(uint32_t device, size_t *arena_size);
+// Whether the archive proves of a graph where all its addresses stand: then a range elsewhere is worth having.
+bool may_move();
+// The range of a device was had elsewhere than arena_base() said, and nothing is placed in it yet: from here on the
+// archive speaks of addresses there. Graphs without proof are given up.
+void moved(uint32_t device, CUdeviceptr base, size_t arena_size);
 // After the program's cuInit: begins what needs no context, behind the driver's own making of one.
 void driver_ready();
 // After a context was retained or created for the first time and its device's range stands. The context is current or
 // not. Takes what the archive needs of the range, so it must come before the program's first allocation. A range
-// elsewhere disarms.
+// elsewhere that the archive was not moved to disarms.
 void context_ready(CUcontext context, uint32_t device, bool primary);
 // Before a context is destroyed or reset: what was built in it is not handed out any more.
 void context_gone(CUcontext context);

@@ -33,11 +33,14 @@ Reason Session::wait(uint32_t index) {
     if (!borrowed_context.context()) return context_missing(entry);
     Reason missing = check_references(index);
     if (!missing.empty()) return missing;
+    Claim claimed;
     {
         std::unique_lock<std::mutex> lock(mutex);
-        if (!claim(lock, changed, state.work)) return state.reason;
-        state.context = borrowed_context.context();
+        claimed = claim(lock, state.work);
+        if (claimed == Claim::ended) return state.reason;
+        if (claimed == Claim::mine) state.context = borrowed_context.context();
     }
+    if (claimed == Claim::overdue) return overdue();
     return build(index);
 }
 
@@ -50,7 +53,8 @@ bool Session::build_if_possible(uint32_t index) {
     }
     Borrowed borrowed_context(*this, entry.device, entry.context);
     if (!borrowed_context.context()) return true;
-    if (groups[entry.group].touches_memory && !check_references(index).empty()) return false;
+    // Addresses of a device whose range may still come to lie elsewhere must not be built in.
+    if ((groups[entry.group].touches_memory || devices.size() > 1) && !check_references(index).empty()) return false;
     {
         std::lock_guard<std::mutex> lock(mutex);
         if (state.work != Work::idle) return true;
@@ -203,8 +207,10 @@ void Session::give_up(uint32_t index, const Reason &reason) {
     tell(index, reason);
 }
 
-// Nothing of the engine's is at work in the context when this returns, and nothing will be.
+// Nothing of the engine's is at work in the context when this returns, and nothing will be; unless a driver call in it
+// does not come back.
 void Session::context_gone(CUcontext context) {
+    bool late;
     std::vector<Template> finished;
     {
         std::unique_lock<std::mutex> lock(mutex);
@@ -212,7 +218,7 @@ void Session::context_gone(CUcontext context) {
             if (state.primary == context) state.primary = nullptr;
             std::replace(state.created.begin(), state.created.end(), context, CUcontext{nullptr});
         }
-        changed.wait(lock, [&] { return !borrowed; });
+        late = !wait_for(lock, [&] { return !borrowed; });
         for (GraphState &state : graphs) {
             if (state.context != context || state.work != Work::ready) continue;
             state.work = Work::failed;
@@ -240,6 +246,7 @@ void Session::context_gone(CUcontext context) {
         }
     }
     for (Template &held : finished) template_destroy(held);
+    if (late) overdue();
 }
 
 } // namespace foundry::restore

@@ -40,11 +40,16 @@ bool Session::handover(const uint8_t key[32], uint32_t api, CUcontext context, v
         return false;
     if (state.work == Work::busy) {
         Stopwatch watch(times.blocked);
-        changed.wait(lock, [&] { return state.work != Work::busy; });
+        if (!wait_for(lock, [&] { return state.work != Work::busy; })) {
+            lock.unlock();
+            overdue();
+            return false;
+        }
     }
     if (state.work == Work::idle) {
         state.work = Work::busy;
         state.program_loads = true;
+        state.until = state.never;
         state.context = context;
         pending = index;
         return false;

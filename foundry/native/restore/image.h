@@ -48,6 +48,7 @@ struct Image {
     }
     auto references() const { return section<uint32_t>(FOUNDRY_SECTION_REFERENCES); }
     auto events() const { return section<uint32_t>(FOUNDRY_SECTION_EVENTS); }
+    auto moves() const { return section<foundry_image_move>(FOUNDRY_SECTION_MOVES); }
 
     // NULL for an ordinal that the image does not know.
     const foundry_image_device *device(uint32_t ordinal) const {

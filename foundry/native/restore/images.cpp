@@ -11,24 +11,32 @@
 namespace foundry::restore {
 namespace {
 
-// How long the engine waits for the program's own load of the same image before it gives up on that image for one
-// graph.
-constexpr std::chrono::seconds patience{60};
-
 constexpr size_t most_options = 64; // check_image allows no more
+
+// What allows a launch rather than shaping it. The graphs of one function may need several values: the largest stays.
+bool is_limit(CUfunction_attribute id) {
+    return id == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ||
+           id == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
+}
 
 } // namespace
 
 Reason Session::ensure_image(uint32_t index) {
     ImageState &state = images[index];
     const char *provenance = image->string(image->images()[index].provenance);
+    Claim claimed;
     {
         std::unique_lock<std::mutex> lock(mutex);
-        if (!changed.wait_for(lock, patience, [&] { return state.work != Work::busy || !state.program_loads; }))
+        // Of the whole image, not of each kernel and graph that needs it.
+        if (state.program_loads && state.until == state.never)
+            state.until = std::chrono::steady_clock::now() + patience();
+        if (!changed.wait_until(lock, state.until, [&] { return state.work != Work::busy || !state.program_loads; }))
             return std::string("the program's own load of `") + provenance + "` does not end";
-        if (!claim(lock, changed, state.work)) return state.reason;
-        state.context = context_of(image->images()[index].device, state.context_ordinal);
+        claimed = claim(lock, state.work);
+        if (claimed == Claim::ended) return state.reason;
+        if (claimed == Claim::mine) state.context = context_of(image->images()[index].device, state.context_ordinal);
     }
+    if (claimed == Claim::overdue) return overdue();
     ImageState loaded;
     loaded.context = state.context;
     Reason reason = load_image(index, loaded);
@@ -86,10 +94,13 @@ Reason Session::load_image(uint32_t index, ImageState &loaded) {
 
 Reason Session::ensure_kernel(uint32_t index) {
     KernelState &state = kernels[index];
+    Claim claimed;
     {
         std::unique_lock<std::mutex> lock(mutex);
-        if (!claim(lock, changed, state.work)) return state.reason;
+        claimed = claim(lock, state.work);
+        if (claimed == Claim::ended) return state.reason;
     }
+    if (claimed == Claim::overdue) return overdue();
     const auto &entry = image->kernels()[index];
     ImageState &of = images[entry.image];
     {
@@ -152,6 +163,7 @@ Reason Session::load_kernel(uint32_t index, KernelState &loaded) {
         result = library ? drive(real.cuKernelGetAttribute, &value, id, loaded.kernel, device_handle)
                          : drive(real.cuFuncGetAttribute, &value, id, loaded.function);
         if (!result && value == attribute.value) continue;
+        if (!result && value > attribute.value && is_limit(id)) continue;
         result = library ? drive(real.cuKernelSetAttribute, id, int{attribute.value}, loaded.kernel, device_handle)
                          : drive(real.cuFuncSetAttribute, loaded.function, id, int{attribute.value});
         if (result) return driver_error("setting a function attribute", result);

@@ -56,11 +56,14 @@ void Session::claim_ranges(DeviceState &state) {
 Reason Session::ensure_memory(uint32_t ordinal, CUcontext context) {
     DeviceState &state = *device(ordinal);
     std::vector<std::pair<CUdeviceptr, CUdeviceptr>> lost;
+    Claim claimed;
     {
         std::unique_lock<std::mutex> lock(mutex);
-        if (!claim(lock, changed, state.memory)) return state.memory_reason;
+        claimed = claim(lock, state.memory);
+        if (claimed == Claim::ended) return state.memory_reason;
         lost = unclaimed;
     }
+    if (claimed == Claim::overdue) return overdue();
     auto ours = [&](CUdeviceptr begin, CUdeviceptr end) {
         return std::none_of(lost.begin(), lost.end(),
                             [&](const auto &range) { return begin < range.second && range.first < end; });
@@ -111,6 +114,12 @@ Reason Session::ensure_memory(uint32_t ordinal, CUcontext context) {
     return reason;
 }
 
+bool Session::range_ready(uint32_t ordinal) {
+    std::lock_guard<std::mutex> lock(mutex);
+    DeviceState *state = device(ordinal);
+    return state && state->range == Work::ready;
+}
+
 // The first reference that is not where the archive has it. A graph that had one missing is asked for that one first.
 Reason Session::check_references(uint32_t index) {
     const auto &graph = image->graphs()[index];
@@ -124,7 +133,9 @@ Reason Session::check_references(uint32_t index) {
         const uint32_t at = (first + step) % static_cast<uint32_t>(references.size());
         const auto &expected = image->allocations()[references[at]];
         Reason problem;
-        if (expected.restored) {
+        if (!range_ready(expected.device)) {
+            problem = "the memory of device " + std::to_string(expected.device) + " is not set up yet";
+        } else if (expected.restored) {
             std::lock_guard<std::mutex> lock(mutex);
             for (const auto &lost : unclaimed)
                 if (expected.address >= lost.first && expected.address < lost.second)

@@ -46,11 +46,13 @@ void Session::spool_timings() {
 
 void Session::summary() {
     unsigned restored = 0, given_up = 0;
+    bool elsewhere;
     Reason why;
     {
         std::lock_guard<std::mutex> lock(mutex);
         if (summary_told_) return;
         summary_told_ = true;
+        elsewhere = moved;
         for (const GraphState &state : graphs) {
             if (state.handed) {
                 restored++;
@@ -70,6 +72,7 @@ void Session::summary() {
     std::string line = "foundry: " + plural(restored, "graph") + " restored, " +
                        plural(counter_value("warm_ups_skipped"), "warm-up") + " and " +
                        plural(counter_value("captures_skipped"), "capture") + " skipped, ready in " + seconds + " s";
+    if (elsewhere) line += ", at other addresses";
     const double blocked = static_cast<double>(std::max(counter_value("graphs_blocked_ns"), times.blocked.load()));
     const double saved = static_cast<double>(image->header().captured_nanoseconds) - blocked;
     if (restored && saved >= 5e6) {

@@ -1,6 +1,5 @@
 #include "session.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <time.h>
 
@@ -11,8 +10,6 @@
 
 #include "../hook/spool.h"
 #include "../hook/state.h"
-#include "../table/real_dlsym.h"
-#include "../table/row.h"
 #include "respool.h"
 
 namespace foundry::restore {
@@ -26,10 +23,14 @@ pthread_mutex_t opening_mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t opening_changed = PTHREAD_COND_INITIALIZER;
 bool opening = false;
 
-// The first caller opens, the others wait until it is known how that went.
+// The first caller opens, the others wait until it is known how that went, or for as long as they have patience.
 bool claim_opening() {
+    timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += std::chrono::ceil<std::chrono::seconds>(patience()).count();
     pthread_mutex_lock(&opening_mutex);
-    while (opening && !tried.load(std::memory_order_acquire)) pthread_cond_wait(&opening_changed, &opening_mutex);
+    while (opening && !tried.load(std::memory_order_acquire))
+        if (pthread_cond_timedwait(&opening_changed, &opening_mutex, &until)) break;
     const bool mine = !opening;
     opening = true;
     pthread_mutex_unlock(&opening_mutex);
@@ -70,6 +71,8 @@ Session *open_session() {
         }
         if (!reason.empty()) {
             disarm(reason.c_str());
+            if (session) delete session->respool;
+            delete session;
             session = nullptr;
         }
     }
@@ -188,54 +191,6 @@ void Session::index_group(uint32_t index, GroupState &state, uint32_t depth) {
     });
 }
 
-static std::string version_text(uint32_t version) {
-    return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
-}
-
-Reason Session::gate() {
-    const auto &header = image->header();
-    void *library = dlopen(driver_path(), RTLD_NOW | RTLD_NOLOAD);
-    const bool simulated = library && real_dlsym()(library, "foundry_sim_version");
-    if (library) dlclose(library);
-    if (header.simulated != simulated)
-        return header.simulated ? "captured on the simulator, but this is a real driver"
-                                : "captured on a real driver, but this is the simulator";
-    if (static_cast<uint32_t>(driver_version()) < header.driver_version)
-        return "driver: captured with CUDA " + version_text(header.driver_version) + ", this one has " +
-               version_text(static_cast<uint32_t>(driver_version()));
-    for (DeviceState &state : devices) {
-        const auto &expected = *image->device(state.ordinal);
-        const std::string where = "device " + std::to_string(state.ordinal) + ": ";
-        char name[256] = "";
-        int major = 0, minor = 0, processors = 0;
-        CUresult result = drive(real.cuDeviceGet, &state.handle, static_cast<int>(state.ordinal));
-        if (!result) result = drive(real.cuDeviceGetName, name, static_cast<int>(sizeof name) - 1, state.handle);
-        if (!result)
-            result =
-                drive(real.cuDeviceGetAttribute, &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, state.handle);
-        if (!result)
-            result =
-                drive(real.cuDeviceGetAttribute, &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, state.handle);
-        if (!result)
-            result =
-                drive(real.cuDeviceGetAttribute, &processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, state.handle);
-        if (result) return where + driver_error("not usable", result);
-        if (strcmp(name, image->string(expected.name)))
-            return where + "captured on `" + image->string(expected.name) + "`, this is `" + name + "`";
-        auto differs = [&](const char *what, uint64_t captured, int here) {
-            return where + what + ": captured with " + std::to_string(captured) + ", this one has " +
-                   std::to_string(here);
-        };
-        if (expected.compute_major != static_cast<uint32_t>(major))
-            return differs("compute capability", expected.compute_major, major);
-        if (expected.compute_minor != static_cast<uint32_t>(minor))
-            return differs("compute capability (minor)", expected.compute_minor, minor);
-        if (expected.multiprocessors != static_cast<uint32_t>(processors))
-            return differs("multiprocessors", expected.multiprocessors, processors);
-    }
-    return {};
-}
-
 DeviceState *Session::device(uint32_t ordinal) {
     for (DeviceState &state : devices)
         if (state.ordinal == ordinal) return &state;
@@ -260,19 +215,25 @@ CUcontext Session::context_of(uint32_t ordinal, uint32_t created_ordinal) {
 
 // Before the first allocation of the program: a range at another place makes every recorded address wrong.
 bool Session::reserve(DeviceState &state) {
+    Claim claimed;
     {
         std::unique_lock<std::mutex> lock(mutex);
-        if (!claim(lock, changed, state.range)) return state.range == Work::ready;
+        claimed = claim(lock, state.range);
+        if (claimed == Claim::ended) return state.range == Work::ready;
     }
+    if (claimed == Claim::overdue) return overdue(), false;
     const auto &expected = *image->device(state.ordinal);
     bool good = false;
     size_t size = 0;
     CUdeviceptr base = arena_base(state.ordinal, &size);
     if (expected.base && (base != expected.base || size != expected.arena_size)) {
-        char text[200];
+        char text[300];
         if (!base)
-            snprintf(text, sizeof text, "range taken: device %u wants 0x%llx, got none", state.ordinal,
-                     static_cast<unsigned long long>(expected.base));
+            snprintf(text, sizeof text, "range taken: device %u wants 0x%llx, got none%s", state.ordinal,
+                     static_cast<unsigned long long>(expected.base),
+                     may_move() ? " there or elsewhere"
+                                : "; the archive does not prove that its graphs may lie elsewhere (`foundry capture "
+                                  "--prove` does)");
         else if (base != expected.base)
             snprintf(text, sizeof text, "range taken: device %u wants 0x%llx, got 0x%llx", state.ordinal,
                      static_cast<unsigned long long>(expected.base), static_cast<unsigned long long>(base));
@@ -307,11 +268,19 @@ Borrowed::~Borrowed() {
     if (!--session_.borrowed) session_.changed.notify_all();
 }
 
-bool claim(std::unique_lock<std::mutex> &lock, std::condition_variable &changed, Work &work) {
-    changed.wait(lock, [&] { return work != Work::busy; });
-    if (work != Work::idle) return false;
+Claim Session::claim(std::unique_lock<std::mutex> &lock, Work &work) {
+    if (!wait_for(lock, [&] { return work != Work::busy; })) return Claim::overdue;
+    if (work != Work::idle) return Claim::ended;
     work = Work::busy;
-    return true;
+    return Claim::mine;
+}
+
+Reason Session::overdue() {
+    const char *reason = "a driver call of the restore does not come back";
+    disarm(reason);
+    stuck = true;
+    changed.notify_all();
+    return reason;
 }
 
 Reason driver_error(const char *function, CUresult result) {

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "../hook/arena.h"
+#include "../hook/patience.h"
 #include "image.h"
 
 namespace foundry::restore {
@@ -29,12 +30,17 @@ using Reason = std::string;
 
 enum class Work : uint8_t { idle, busy, ready, failed };
 
+// What became of a claim: the caller has it and must end it; somebody ended it; nobody did in time.
+enum class Claim : uint8_t { mine, ended, overdue };
+
 struct ImageState {
     Work work = Work::idle;
     bool program_loads = false; // busy: the program's own load is under way, and the engine will use its handle
-    uint32_t references = 0;    // the program's
-    uint32_t users = 0;         // engine threads that look up kernels in it
-    bool in_graphs = false;     // never unloaded then
+    static constexpr std::chrono::steady_clock::time_point never = std::chrono::steady_clock::time_point::max();
+    std::chrono::steady_clock::time_point until = never; // how long the engine waits for it
+    uint32_t references = 0;                             // the program's
+    uint32_t users = 0;                                  // engine threads that look up kernels in it
+    bool in_graphs = false;                              // never unloaded then
     uint32_t context_ordinal = FOUNDRY_NONE;
     CUlibrary library = nullptr;
     CUmodule module = nullptr;
@@ -90,7 +96,8 @@ struct DeviceState {
     CUdevice handle = 0;
     CUcontext primary = nullptr;
     std::vector<CUcontext> created;
-    Work range = Work::idle; // ready: stands where the archive wants it, and what the archive needs is claimed
+    Work range = Work::idle; // ready: stands where the image has it, and what the archive needs is claimed
+    uint64_t distance = 0;   // from where it was captured, modulo 2^64
     Work memory = Work::idle;
     Reason memory_reason;
     std::vector<uint32_t> log; // entries of the LOG section for this device, in order
@@ -121,18 +128,32 @@ class Session {
 
     explicit Session(std::unique_ptr<Image, void (*)(Image *)> image);
 
+    // gate.cpp
+    Reason gate(); // every difference that forbids the image here; once, before anything else
+
     // session.cpp
-    Reason gate();
     bool reserve(DeviceState &device); // false: the range stands elsewhere, and the hook is disarmed
     DeviceState *device(uint32_t ordinal);
     // With the lock held; null if there is none, or no range for it. FOUNDRY_NONE = the primary one.
     CUcontext context_of(uint32_t device, uint32_t created_ordinal);
     CUcontext any_context(uint32_t device);
 
+    // With the lock held, for things that stay in place.
+    Claim claim(std::unique_lock<std::mutex> &lock, Work &work);
+    // Until the condition holds; false: not within the program's patience, or another wait was in vain.
+    template <typename Condition> bool wait_for(std::unique_lock<std::mutex> &lock, Condition condition);
+    // Without the lock: a wait was in vain. Disarms: where one call does not come back, others would not either.
+    Reason overdue();
+    // move.cpp
+    bool may_move() const;
+    void move(uint32_t device, CUdeviceptr base, size_t arena_size);
+    const char *metadata(uint32_t graph); // with addresses as they are here; lives until the process ends
+
     // memory.cpp
     void claim_ranges(DeviceState &device);
     Reason ensure_memory(uint32_t device, CUcontext context);
     Reason check_references(uint32_t graph);
+    bool range_ready(uint32_t device);
     void compare_log(const Block &block, bool freed);
 
     // images.cpp
@@ -185,7 +206,10 @@ class Session {
     std::vector<std::pair<CUdeviceptr, CUdeviceptr>> unclaimed; // ranges that could not be had
     bool context_seen = false;
     uint32_t borrowed = 0;              // contexts in the engine's hands
+    std::atomic<bool> stuck{false};     // a wait was in vain: nobody waits any more
     std::atomic<uint32_t> postponed{0}; // graphs that wait for an allocation of the program's
+    bool moved = false;
+    std::unordered_map<uint32_t, const char *> moved_metadata; // by graph; texts are never freed
     Times times;
 
   private:
@@ -194,6 +218,7 @@ class Session {
     Reason load_image(uint32_t index, ImageState &loaded);
     Reason load_kernel(uint32_t index, KernelState &loaded);
     Reason make_exec(uint32_t graph, CUgraphExec &exec);
+    void move_metadata();
     void memory_pass();
     void image_pass(bool in_graphs);
     void kernel_pass(bool in_graphs);
@@ -205,9 +230,6 @@ class Session {
     uint64_t busy_since_ = 0;
     bool stop_ = false, summary_told_ = false;
 };
-
-// Waits on a claim: true = the caller has it and must end it; false = somebody ended it. `work` must stay in place.
-bool claim(std::unique_lock<std::mutex> &lock, std::condition_variable &changed, Work &work);
 
 // "cuGraphAddDependencies: CUDA_ERROR_INVALID_VALUE"
 Reason driver_error(const char *function, CUresult result);
@@ -223,6 +245,11 @@ template <typename Function, typename... Arguments> CUresult drive(Function func
 }
 
 uint64_t nanoseconds_now();
+
+template <typename Condition> bool Session::wait_for(std::unique_lock<std::mutex> &lock, Condition condition) {
+    changed.wait_for(lock, patience(), [&] { return condition() || stuck; });
+    return condition();
+}
 
 // A context of the program's in the engine's hands: while one lives, the context's destruction waits.
 class Borrowed {

@@ -32,11 +32,14 @@ CUresult check_all(const Graph &graph, Refusal *refusal) {
             return result;
         }
         if (auto *child = std::get_if<ChildPayload>(&node->payload)) SIM_TRY(check_all(*child->graph, refusal));
-        if (std::holds_alternative<ConditionalPayload>(node->payload)) {
-            // The simulator keeps conditional nodes, but has no device code that could set their values.
-            refusal->node = node->handle;
-            refusal->reason = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
-            return CUDA_ERROR_NOT_SUPPORTED;
+        if (auto *conditional = std::get_if<ConditionalPayload>(&node->payload)) {
+            // No device code can set a condition here, so a loop that is entered would not end.
+            if (conditional->condition.type == CU_GRAPH_COND_TYPE_WHILE && conditional->default_value) {
+                refusal->node = node->handle;
+                refusal->reason = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
+                return CUDA_ERROR_NOT_SUPPORTED;
+            }
+            for (const std::shared_ptr<Graph> &body : conditional->bodies) SIM_TRY(check_all(*body, refusal));
         }
     }
     return CUDA_SUCCESS;
@@ -81,11 +84,22 @@ bool enabled(const Exec &exec, const Node *node) {
 
 CUresult run_graph(const Exec &exec, const Graph &graph);
 
+// What a conditional node runs, by its default value; nullptr for none, and for other nodes.
+const Graph *chosen_body(const Node &node) {
+    auto *conditional = std::get_if<ConditionalPayload>(&node.payload);
+    if (!conditional || conditional->condition.type == CU_GRAPH_COND_TYPE_WHILE) return nullptr;
+    unsigned value = conditional->default_value, chosen = value;
+    if (conditional->condition.type == CU_GRAPH_COND_TYPE_IF) chosen = value ? 0 : 1;
+    return chosen < conditional->bodies.size() ? conditional->bodies[chosen].get() : nullptr;
+}
+
 CUresult run_nodes(const Exec &exec, const std::vector<Node *> &order) {
     for (const Node *node : order) {
         if (!enabled(exec, node)) continue;
         if (auto *child = std::get_if<ChildPayload>(&node->payload))
             SIM_TRY(run_graph(exec, *child->graph));
+        else if (const Graph *body = chosen_body(*node))
+            SIM_TRY(run_graph(exec, *body));
         else
             SIM_TRY(do_work(node->payload));
     }

@@ -31,6 +31,7 @@ CUresult conditional_payload(CUgraphNodeParams &parameters, ConditionalPayload *
         payload->handles.push_back(payload->bodies.back()->handle);
     }
     payload->condition = condition;
+    payload->default_value = conditionals()[condition.handle].default_value;
     return CUDA_SUCCESS;
 }
 

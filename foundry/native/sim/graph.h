@@ -91,6 +91,7 @@ struct MemFreePayload {
 
 struct ConditionalPayload {
     CUDA_CONDITIONAL_NODE_PARAMS condition = {};
+    unsigned default_value = 0;
     std::vector<std::shared_ptr<Graph>> bodies;
     std::vector<CUgraph> handles;
 };

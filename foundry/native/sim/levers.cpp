@@ -17,13 +17,20 @@ namespace {
 constexpr std::size_t row_count = static_cast<std::size_t>(Row::count);
 constexpr unsigned for_ever = 3600 * 1000;
 
+// Which calls of a function: the nth, or all from there on.
+struct Which {
+    long nth = 1;
+    bool on = false;
+    bool holds(long call) const { return call == nth || (on && call > nth); }
+};
+
 struct Failure {
-    long nth = 0;
+    Which which;
     CUresult error = CUDA_ERROR_UNKNOWN;
 };
 
 struct Hang {
-    long nth = 0;
+    Which which;
     unsigned milliseconds = 0;
 };
 
@@ -59,15 +66,18 @@ void warn_unknown(const char *lever, const std::string &name) {
     std::fprintf(stderr, "foundry simulator: %s names no exported function: `%s`\n", lever, name.c_str());
 }
 
-// name:nth[:more][,...]
+Which which_calls(const std::string &text) {
+    return {std::strtol(text.c_str(), nullptr, 0), text.ends_with('+')};
+}
+
+// name:nth[+][:more][,...]
 template <class Visit> void each_call(const char *lever, Visit visit) {
     const char *text = variable(lever);
     if (!text) return;
     for (const std::string &entry : split(text, ',')) {
         std::vector<std::string> parts = split(entry, ':');
         if (std::optional<std::size_t> row = row_named(parts[0]))
-            visit(*row, parts.size() > 1 ? std::strtol(parts[1].c_str(), nullptr, 0) : 1,
-                  parts.size() > 2 ? &parts[2] : nullptr);
+            visit(*row, parts.size() > 1 ? which_calls(parts[1]) : Which{}, parts.size() > 2 ? &parts[2] : nullptr);
         else
             warn_unknown(lever, parts[0]);
     }
@@ -83,12 +93,12 @@ RowLevers *read_rows() {
                     name + "_ptds" == rows[row].symbol)
                     table[row].masked = true;
         }
-    each_call("FOUNDRY_SIM_FAIL", [&](std::size_t row, long nth, const std::string *error) {
-        table[row].failures.push_back({nth, error ? error_from_text(*error) : CUDA_ERROR_UNKNOWN});
+    each_call("FOUNDRY_SIM_FAIL", [&](std::size_t row, Which which, const std::string *error) {
+        table[row].failures.push_back({which, error ? error_from_text(*error) : CUDA_ERROR_UNKNOWN});
     });
-    each_call("FOUNDRY_SIM_HANG", [&](std::size_t row, long nth, const std::string *time) {
+    each_call("FOUNDRY_SIM_HANG", [&](std::size_t row, Which which, const std::string *time) {
         unsigned long milliseconds = time ? std::strtoul(time->c_str(), nullptr, 0) : for_ever;
-        table[row].hangs.push_back({nth, static_cast<unsigned>(milliseconds)});
+        table[row].hangs.push_back({which, static_cast<unsigned>(milliseconds)});
     });
     return table;
 }
@@ -158,9 +168,9 @@ CUresult injected_failure(Row row) {
     RowLevers &mine = row_levers(row);
     long call = mine.calls.fetch_add(1, std::memory_order_relaxed) + 1;
     for (const Hang &hang : mine.hangs)
-        if (hang.nth == call) std::this_thread::sleep_for(std::chrono::milliseconds(hang.milliseconds));
+        if (hang.which.holds(call)) std::this_thread::sleep_for(std::chrono::milliseconds(hang.milliseconds));
     for (const Failure &failure : mine.failures)
-        if (failure.nth == call) return failure.error;
+        if (failure.which.holds(call)) return failure.error;
     return CUDA_SUCCESS;
 }
 

@@ -35,12 +35,14 @@ struct Binding {
     void add_problem(const char *text, const Row &row);
     void find_library(void *library);
     void find_functions(void *library);
+    void check_entry_points();
     void index_addresses();
 };
 
 // Looking functions up takes the loader's lock, and code that the loader runs may call us: so there is no lock of ours
 // around it. Threads that come at once each find the same, and the first to be done is believed.
 std::atomic<const Binding *> current{nullptr};
+__thread bool binding_now __attribute__((tls_model("initial-exec"))) = false;
 
 void Binding::add_problem(const char *text, const Row &row) {
     size_t used = strlen(problem);
@@ -80,7 +82,10 @@ void Binding::find_library(void *library) {
 void Binding::find_functions(void *library) {
     DlsymFunction look_up = real_dlsym();
     auto *get_version = reinterpret_cast<decltype(&::cuDriverGetVersion)>(look_up(library, "cuDriverGetVersion"));
-    if (get_version) get_version(&version);
+    if (!get_version || get_version(&version) != CUDA_SUCCESS || version <= 0) {
+        version = 0;
+        snprintf(problem, sizeof problem, "it does not tell its version");
+    }
     SimulatedRows simulator(library, version);
     simulated = simulator.present();
     for (const Row &row : rows) {
@@ -92,6 +97,17 @@ void Binding::find_functions(void *library) {
         if (!found && row.since <= static_cast<uint32_t>(version)) add_problem("the driver lacks", row);
         *row.real = found;
     }
+    check_entry_points();
+}
+
+// A driver that only hands calls on may tell of functions that lie elsewhere; what comes by them would not be seen.
+void Binding::check_entry_points() {
+    void *answer = nullptr;
+    if (!real.cuGetProcAddress || real.cuGetProcAddress("cuInit", &answer, version, 0) != CUDA_SUCCESS || !answer)
+        return;
+    auto value = reinterpret_cast<uintptr_t>(answer);
+    if (problem[0] || !end || (value >= begin && value < end)) return;
+    snprintf(problem, sizeof problem, "it answers cuGetProcAddress with functions that it does not export");
 }
 
 void Binding::index_addresses() {
@@ -128,19 +144,26 @@ Bind bind_state() {
 
 Bind bind_driver(void *library) {
     if (const Binding *bound = binding()) return bound->state;
+    if (binding_now) return Bind::unbound;
     if (!library) library = loaded_driver();
     if (!library) return Bind::absent;
+    binding_now = true;
     auto *made = new Binding;
     made->find_library(library);
     made->find_functions(library);
     made->index_addresses();
     if (made->problem[0]) made->state = Bind::refused;
+    binding_now = false;
     const Binding *first = nullptr;
     if (!current.compare_exchange_strong(first, made, std::memory_order_acq_rel)) {
         delete made;
         return first->state;
     }
     return made->state;
+}
+
+bool in_bind() {
+    return binding_now;
 }
 
 const char *bind_problem() {

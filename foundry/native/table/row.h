@@ -43,8 +43,10 @@ enum class Bind : uint8_t {
 };
 
 // Fills `real` from the libcuda that the process has loaded (`library` = a dlopen handle, or null to find it by its
-// soname). Idempotent, any thread, makes no driver call except cuDriverGetVersion. Returns the state after it.
+// soname). Idempotent, any thread, makes no driver call except cuDriverGetVersion and cuGetProcAddress. Returns the
+// state after it; `unbound` if this thread is in it already, as when the driver is one that looks up another.
 Bind bind_driver(void *library);
+bool in_bind();
 Bind bind_state();
 
 // Why the state is `refused`, else "". Names each function that a driver of this version should have and lacks.

@@ -25,7 +25,7 @@ class SimulatedRows {
     bool present() const { return query_ != nullptr; }
 
     bool lacks(const Row &row, const void *exported) const {
-        if (!query_) return false;
+        if (!query_ || version_ <= 0) return false;
         if (row.since > static_cast<uint32_t>(version_)) return true;
         char name[128];
         snprintf(name, sizeof name, "%s", row.name);
@@ -35,7 +35,8 @@ class SimulatedRows {
         if (length > 3 && name[length - 3] == '_' && name[length - 2] == 'v') name[length - 3] = 0;
         void *answer = nullptr;
         auto flags = twin ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM : CU_GET_PROC_ADDRESS_DEFAULT;
-        return query_(name, &answer, static_cast<int>(row.since), flags) != CUDA_SUCCESS || answer != exported;
+        CUresult result = query_(name, &answer, static_cast<int>(row.since), flags);
+        return result == CUDA_ERROR_NOT_FOUND || (result == CUDA_SUCCESS && answer != exported);
     }
 
   private:

@@ -20,9 +20,15 @@ static struct {
     const char *(*reason)(void);
 } foundry;
 
-static int foundry_off(void) { return 0; }
-static int foundry_off_name(const char *name) { return !name; }
-static int foundry_off_names(const char *set, const char *key) { return !set || !key; }
+static int foundry_off(void) {
+    return 0;
+}
+static int foundry_off_name(const char *name) {
+    return !name;
+}
+static int foundry_off_names(const char *set, const char *key) {
+    return !set || !key;
+}
 
 static void find_interface(void) {
     foundry.mode = foundry.scratch_end = foundry.commit = foundry_off;

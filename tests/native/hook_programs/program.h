@@ -26,6 +26,7 @@
         fflush(stdout);                                                                                                \
     } while (0)
 
+#ifndef PROGRAM_WITHOUT_DRIVER /* as one that is not linked with it must say */
 __attribute__((unused)) static CUcontext primary_context(void) {
     CUdevice device;
     CUcontext context;
@@ -35,5 +36,6 @@ __attribute__((unused)) static CUcontext primary_context(void) {
     MUST(cuCtxSetCurrent(context));
     return context;
 }
+#endif
 
 #endif

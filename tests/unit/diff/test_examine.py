@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.differing import BASE, OTHER_BASE, examined, sample
+from helpers.proofs import NOTHING_PROVEN
 from helpers.varied import varied_capture
 
 from foundry.diff import scope
@@ -119,6 +120,7 @@ SPECIAL: dict[tuple[type, str], Callable[[Capture], Capture]] = {
         capture, parameters=flipped(capture.processes[0].parameters, 8)
     ),
     (Process, "copies"): lambda capture: one_process(capture, copies=flipped(capture.processes[0].copies, 176)),
+    (Process, "proof"): lambda capture: one_process(capture, proof=NOTHING_PROVEN),
     (Image, "blob"): lambda capture: first_of(capture, "images", blob=1),
     (Image, "original"): lambda capture: one_process(
         capture, images=tuple(replace(image, original=0) for image in capture.processes[0].images)

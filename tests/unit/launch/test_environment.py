@@ -37,6 +37,17 @@ def test_restore_on_the_simulator(libraries: Path) -> None:
     assert (made["FOUNDRY_MODE"], made["FOUNDRY_IMAGE"]) == ("restore", "/i")
 
 
+def test_witnesses_and_checks_are_asked_for_and_never_inherited(libraries: Path) -> None:
+    base = {"FOUNDRY_WITNESS": "1", "FOUNDRY_CHECK": "1"}
+    names = set(base)
+    assert names & environment.for_capture(base, simulated=False, **SESSION).keys() == set()
+    assert names & environment.for_restore(base, image=Path("/i"), simulated=False, **SESSION).keys() == set()
+    made = environment.for_capture({}, simulated=False, witness=True, **SESSION)
+    assert names & made.keys() == {"FOUNDRY_WITNESS"}
+    made = environment.for_restore({}, image=Path("/i"), simulated=False, check=True, **SESSION)
+    assert names & made.keys() == {"FOUNDRY_CHECK"}
+
+
 @pytest.mark.parametrize("separator", [":", " ", ": "])
 def test_the_users_preloads_stay_behind_the_hook(libraries: Path, separator: str) -> None:
     base = {"LD_PRELOAD": separator.join(["/x/liba.so", "/old/libfoundry_hook.so", "libb.so"])}
