@@ -79,18 +79,33 @@ class Opened:
             _require_different(found)
             return tuple(found)
 
-    def process(self, index: int, *, lay_out: bool = True) -> Process:
-        """Decode one process. Its parameters are checked, but zeros, if they are not to be laid out."""
+    def process(self, index: int) -> Process:
+        """Decode one process."""
+        return self._process(index, with_parameters=True)
+
+    def structure(self, index: int) -> Process:
+        """Decode one process but for its parameters, which are zeros; of their section only the size is looked at.
+
+        All that can be wrong with parameters but their size is their digest, see `check_sections`. Those of a process
+        with a proof are decoded, since a proof names words.
+        """
+        return self._process(index, with_parameters=False)
+
+    def _process(self, index: int, *, with_parameters: bool) -> Process:
         with self._told():
             from foundry.archive.processes import decode_sections
 
             spent = self._timeline[index]
             sections = [self._container.required(kind, index) for kind in layout.OF_PROCESS]
             proof = self._container.only(Kind.RELOCATIONS, index)
-            raw = self._container.raw_of([*sections, *([proof] if proof else [])])
-            sizes = [entry.size for entry in self.head.blobs]
-            relocations = raw[len(sections)] if proof else None
-            return decode_sections(raw[: len(sections)], spent, sizes, relocations, lay_out=lay_out)
+            needed = [one for one in sections if with_parameters or proof or one.kind != Kind.PARAMETERS]
+            raw = dict(zip(needed, self._container.raw_of(needed), strict=True))
+            return decode_sections(
+                [raw.get(one, one.raw) for one in sections],
+                spent,
+                [entry.size for entry in self.head.blobs],
+                self._container.raw(proof) if proof else None,
+            )
 
     def processes(self) -> Iterator[Process]:
         """Decode the processes one after the other."""
@@ -135,10 +150,10 @@ class Opened:
         with self._told():
             self._container.raw(section)
 
-    def check_sections(self, *, of_processes: bool = True) -> None:
+    def check_sections(self) -> None:
         """Unpack every section and compare every digest, of the sections and of the blobs, on all cores.
 
-        Those of processes may be left out, for callers that decode each process anyway. They may do so meanwhile.
+        The caller may decode processes meanwhile.
         """
         with self._told():
             blobs = self._blobs
@@ -151,8 +166,9 @@ class Opened:
                 else:
                     self._container.raw(section)
 
-            wanted = (section for section in self.sections if of_processes or section.kind not in layout.OWNED)
-            for _ in in_order(check, wanted):
+            # The largest first: at the end, the cores then share what is small. Blobs wait for the one before them.
+            others = sorted(set(self.sections) - numbers.keys(), key=lambda section: (-section.raw, section.offset))
+            for _ in in_order(check, [*others, *blobs.sections]):
                 pass
 
     def check_agreement(self) -> None:

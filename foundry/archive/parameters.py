@@ -39,18 +39,19 @@ def encode_parameters(parameters: Bytes, kernels: npt.NDArray[np.uint32], sizes:
     return laid_out.tobytes()
 
 
-def decode_parameters(
-    data: bytes, kernels: npt.NDArray[np.uint32], sizes: npt.NDArray[np.uint32], *, lay_out: bool = True
-) -> Bytes:
-    """Read a PARAMETERS section, or only check its size and give zeros."""
+def decode_parameters(data: bytes | int, kernels: npt.NDArray[np.uint32], sizes: npt.NDArray[np.uint32]) -> Bytes:
+    """Read a PARAMETERS section; of one that is given by its size alone, check that and give zeros."""
     firsts = starts(padded_sizes(sizes)) // 8
     needed = int((-(-sizes.astype(np.int64) // 8)).sum()) * 8
-    if needed != len(data):
-        raise ContentError(f"parameters have {len(data)} bytes, the nodes ask for {needed}")
-    stored = np.frombuffer(data, "<u8")
+    size = data if isinstance(data, int) else len(data)
+    if needed != size:
+        raise ContentError(f"parameters have {size} bytes, the nodes ask for {needed}")
     words = np.zeros(int(firsts[-1]), "<u8")
+    if isinstance(data, int):
+        return frozen(words.view(np.uint8))
+    stored = np.frombuffer(data, "<u8")
     at = 0
-    for rows, width in _classes(kernels, sizes) if lay_out else ():
+    for rows, width in _classes(kernels, sizes):
         count = width * len(rows)
         words[firsts[rows] + np.arange(width)[:, None]] = stored[at : at + count].reshape(width, len(rows))
         at += count

@@ -18,20 +18,17 @@ from foundry.model.views import kernel_ids_of, parameter_sizes_of
 
 
 def decode_sections(
-    raw: Sequence[bytes],
+    raw: Sequence[bytes | int],
     spent: dict[str, int],
     blob_sizes: Sequence[int],
     relocations: bytes | None = None,
-    *,
-    lay_out: bool = True,
 ) -> Process:
     """Decode and check the sections of `layout.OF_PROCESS`, in that order, with the process's part of the timeline.
 
-    Parameters that are not laid out are zeros; all that can be wrong with them is their size.
+    Of the parameters the size is enough; they are zeros then.
     """
     try:
-        # A proof names words, so they are looked at.
-        process = _decode(raw, spent, lay_out or relocations is not None)
+        process = _decode(raw, spent)
         if relocations is not None:
             process = replace(process, proof=decode_relocations(relocations))
         check_process(process, blob_sizes)
@@ -40,7 +37,7 @@ def decode_sections(
         raise ContentError(str(error)) from None
 
 
-def _decode(raw: Sequence[bytes], spent: dict[str, int], lay_out: bool) -> Process:
+def _decode(raw: Sequence[Any], spent: dict[str, int]) -> Process:
     text, allocations, topology, bodies, parameters = raw
     groups = decode_groups(topology)
     tables: dict[str, Any] = decode_bodies(bodies)
@@ -48,5 +45,5 @@ def _decode(raw: Sequence[bytes], spent: dict[str, int], lay_out: bool) -> Proce
     kernels, sizes = kernel_ids_of(groups, tables["bodies"]), parameter_sizes_of(groups, tables["bodies"])
     tables["groups"], tables["spent"] = groups, spent
     tables["allocations"] = decode_allocations(allocations)
-    tables["parameters"] = decode_parameters(parameters, kernels, sizes, lay_out=lay_out)
+    tables["parameters"] = decode_parameters(parameters, kernels, sizes)
     return decode_process(decode(text), tables)

@@ -33,18 +33,18 @@ def verify(opened: Opened, level: Level) -> Report:
         _quick(opened, report)
         return report
     with ThreadPoolExecutor(1) as pool:
-        # A process checks its own sections; those of the others are unpacked meanwhile.
-        others = pool.submit(opened.check_sections, of_processes=False) if level is Level.FULL else None
+        # Decoding a process checks the sections that it reads; at the full level that is not all of them.
+        digests = pool.submit(opened.check_sections) if level is Level.FULL else None
         _processes(opened, report, level)
-        _finish(opened, report, others)
+        _finish(opened, report, digests)
     return report
 
 
-def _finish(opened: Opened, report: Report, others: Future[None] | None) -> None:
+def _finish(opened: Opened, report: Report, digests: Future[None] | None) -> None:
     """Check what no process shows; where anything is wrong, section by section to find every one that is damaged."""
     try:
-        if others:
-            others.result()
+        if digests:
+            digests.result()
         else:
             for section in opened.sections:
                 if section.kind not in (*layout.OF_PROCESS, layout.Kind.BLOBS):
@@ -81,7 +81,7 @@ def _processes(opened: Opened, report: Report, level: Level) -> None:
     deep = Deep(opened, report) if level is Level.DEEP else None
     for index in range(opened.head.processes):
         try:
-            process = opened.process(index, lay_out=deep is not None)
+            process = opened.process(index) if deep else opened.structure(index)
         except ArchiveError as error:
             _add(report, of_archive(error, f"#{index}"))
             continue

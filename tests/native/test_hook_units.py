@@ -32,7 +32,8 @@ PARTS = (
 
 @pytest.fixture(scope="session")
 def unit(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    sources = [PROGRAMS / "hook_unit.cpp", *(NATIVE / "hook" / f"{part}.cpp" for part in PARTS)]
+    sources = [PROGRAMS / "hook_unit.cpp", PROGRAMS / "hook_unit_placement.cpp"]
+    sources += [NATIVE / "hook" / f"{part}.cpp" for part in PARTS]
     return compile_program(tmp_path_factory.mktemp("hook") / "hook_unit", sources, *SANITIZERS)
 
 

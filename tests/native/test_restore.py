@@ -394,13 +394,14 @@ def test_program_may_give_a_graph_up(run: Run, kernels: bytes) -> None:
 
 
 def test_what_a_program_captures_is_restored_in_the_next(run: Run, tmp_path: Path, kernels_file: Path) -> None:
+    first = 0x403500000000  # where a capture places the first allocation
     start = [*START, "alloc:4096", f"library:{kernels_file}"]
     captured = run(
         None,
         *start,
-        f"record:decode:1:{BASE}:5",
-        f"record:decode:2:{BASE}:7",
-        f"read:{BASE}:4",
+        f"record:decode:1:{first}:5",
+        f"record:decode:2:{first}:7",
+        f"read:{first}:4",
         "commit",
         FOUNDRY_MODE="capture",
     )
@@ -409,7 +410,10 @@ def test_what_a_program_captures_is_restored_in_the_next(run: Run, tmp_path: Pat
     assert findings == []
     build(capture, "program-0", tmp_path / "program-0.image", "00" * 32)
 
-    restored = run(None, *start, "find:decode:1", *read_back("1"), *read_back("2"), "commit", FOUNDRY_SIM_SEED="8")
+    def again(key: str) -> list[str]:
+        return [f"wait:decode:{key}", f"launch:decode:{key}", "sync", f"read:{first}:4"]
+
+    restored = run(None, *start, "find:decode:1", *again("1"), *again("2"), "commit", FOUNDRY_SIM_SEED="8")
     assert restored.lines[2] == "found recorded"
     assert [line for line in restored.lines if line.startswith("read")] == [
         "read 105 105 105 105",

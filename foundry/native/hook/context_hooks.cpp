@@ -89,9 +89,9 @@ bool primary_active(CUdevice device) {
            real.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || active;
 }
 
-// Before the driver ends a context.
+// Before the driver ends a context. Disarmed as well: a background thread may still be at work in it.
 void going(CUcontext context) {
-    if (context && mode() == FOUNDRY_MODE_RESTORE && armed()) restore::context_gone(context);
+    if (context && mode() == FOUNDRY_MODE_RESTORE) restore::context_gone(context);
 }
 
 void gone(CUcontext context) {

@@ -47,7 +47,7 @@ void context_ready(CUcontext context, uint32_t ordinal, bool primary) {
 }
 
 void context_gone(CUcontext context) {
-    if (Session *session = Session::current()) session->context_gone(context);
+    if (Session *session = Session::any()) session->context_gone(context);
 }
 
 void allocated(const Block &block) {

@@ -23,9 +23,15 @@ static CUkernel kernel;
 static CUfunction add, wide, optioned, twice;
 static CUmodule modules[3];
 
-static int no_call(void) { return 0; }
-static int no_begin(const char *set, const char *key) { return !set || !key; }
-static int no_end(const char *metadata) { return !metadata; }
+static int no_call(void) {
+    return 0;
+}
+static int no_begin(const char *set, const char *key) {
+    return !set || !key;
+}
+static int no_end(const char *metadata) {
+    return !metadata;
+}
 
 static void find_interface(void) {
     *(void **)&mode = dlsym(RTLD_DEFAULT, "foundry_mode");
