@@ -19,6 +19,8 @@ from foundry.archive.parallel import in_order
 from foundry.errors import ArchiveError, ArchiveNotFoundError, ArchiveVersionError
 
 _SHORT = 1 << 16
+_SLICE = 1 << 15
+"""Bytes of a frame that are unpacked at a time where the content is not kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +204,37 @@ class Container:
         if found != section.digest:
             raise self.error(findings.ARCHIVE_SECTION_DAMAGED, f"{_named(section)} does not match its digest")
 
+    def check(self, section: Section) -> None:
+        """Compare a section's digest with its content, which is unpacked a piece at a time and not kept."""
+        stored, name = self._frame(section), _named(section)
+        unpacker = zstandard.ZstdDecompressor().decompressobj()
+        digest, size = hashlib.sha256(), 0
+        try:
+            for at in range(0, len(stored), _SLICE):
+                piece = unpacker.decompress(stored[at : at + _SLICE])
+                size += len(piece)
+                digest.update(piece)
+                if unpacker.eof or size > section.raw:
+                    break
+        except (zstandard.ZstdError, MemoryError) as error:
+            raise self.error(findings.ARCHIVE_SECTION_DAMAGED, f"{name} cannot be unpacked: {error}") from None
+        if not unpacker.eof or unpacker.unused_data or at + _SLICE < len(stored) or size != section.raw:
+            raise self.error(findings.ARCHIVE_SECTION_DAMAGED, f"{name} does not unpack to what it must")
+        self.require_digest(section, digest.digest())
+
     def unpacked(self, section: Section) -> bytes:
         """Unpack a section whose digest the caller checks. Never makes more than the declared bytes."""
+        stored, name = self._frame(section), _named(section)
+        try:
+            data = zstandard.ZstdDecompressor().decompress(stored, max_output_size=section.raw, allow_extra_data=False)
+        except (zstandard.ZstdError, MemoryError) as error:
+            raise self.error(findings.ARCHIVE_SECTION_DAMAGED, f"{name} cannot be unpacked: {error}") from None
+        if len(data) != section.raw:
+            raise self.error(findings.ARCHIVE_SECTION_DAMAGED, f"{name} unpacks to {len(data)} bytes")
+        return data
+
+    def _frame(self, section: Section) -> bytes:
+        """Read a section's frame, and check what its header declares."""
         stored = self._at(section.offset, section.stored)
         name = _named(section)
         try:
@@ -216,13 +247,7 @@ class Container:
             raise self.error(findings.ARCHIVE_SECTION_SIZE, text)
         if parameters.window_size > max(layout.LARGEST_WINDOW, section.raw):
             raise self.error(findings.ARCHIVE_LIMIT, f"{name} needs a window of {parameters.window_size} bytes")
-        try:
-            data = zstandard.ZstdDecompressor().decompress(stored, max_output_size=section.raw, allow_extra_data=False)
-        except (zstandard.ZstdError, MemoryError) as error:
-            raise self.error(findings.ARCHIVE_SECTION_DAMAGED, f"{name} cannot be unpacked: {error}") from None
-        if len(data) != section.raw:
-            raise self.error(findings.ARCHIVE_SECTION_DAMAGED, f"{name} unpacks to {len(data)} bytes")
-        return data
+        return stored
 
     def raw_of(self, sections: Iterable[Section]) -> list[bytes]:
         """Unpack several sections, on several cores where that pays."""

@@ -148,7 +148,7 @@ class Opened:
     def check_section(self, section: Section) -> None:
         """Unpack one section and compare its digest."""
         with self._told():
-            self._container.raw(section)
+            self._container.check(section)
 
     def check_sections(self) -> None:
         """Unpack every section and compare every digest, of the sections and of the blobs, on all cores.
@@ -164,7 +164,7 @@ class Opened:
                 if section in numbers:
                     blobs.checked(numbers[section], states)
                 else:
-                    self._container.raw(section)
+                    self._container.check(section)
 
             # The largest first: at the end, the cores then share what is small. Blobs wait for the one before them.
             others = sorted(set(self.sections) - numbers.keys(), key=lambda section: (-section.raw, section.offset))

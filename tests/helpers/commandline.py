@@ -107,8 +107,9 @@ class CommandLine:
         return sorted(self.store.glob("*.fdry"))
 
     def left_overs(self) -> list[str]:
-        """Session folders that were not removed."""
-        return [path.name for path in (self.folder / "tmp").iterdir()]
+        """Session folders that were not removed. Links to libraries in a folder with a blank in its name are kept."""
+        names = [path.name for path in (self.folder / "tmp").iterdir()]
+        return [name for name in names if not name.startswith("foundry-links-")]
 
 
 def program(*arguments: object) -> list[str]:

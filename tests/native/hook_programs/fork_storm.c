@@ -82,14 +82,17 @@ int main(int count, char **arguments) {
     for (int index = 0; index < 4; ++index) pthread_create(&threads[index], NULL, work[index], NULL);
     for (int number = 0; number < atoi(arguments[1]); ++number) {
         pid_t made = fork();
-        int status;
+        int status = -1;
         if (!made) {
             int code = child(number);
             if (number % 2) _exit(code);
             exit(code);
         }
         failed += made < 0 || waitpid(made, &status, 0) != made || status != 0;
-        if (failed) break;
+        if (failed) {
+            SAY("child %d ends with status %#x", number, status);
+            break;
+        }
     }
     __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
     for (int index = 0; index < 4; ++index) pthread_join(threads[index], NULL);
