@@ -68,6 +68,7 @@ def restored(report: Mapping[str, Any], role: str) -> Lane | None:
                     lane.take(name, round(value))
             for name, value in _numbers(process.get("seconds")).items():
                 lane.take(name, round(value * 1e9))
+            lane.moments = {name: round(at * 1e9) for name, at in _numbers(process.get("moments")).items()}
             for duplicate in ("background_nanoseconds", "blocked_nanoseconds"):
                 if duplicate.removesuffix("_nanoseconds") in lane.spans:
                     lane.spans.pop(duplicate, None)

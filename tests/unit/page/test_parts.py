@@ -23,7 +23,7 @@ from foundry.page.names import family
 from foundry.page.palette import HUES, Palette, pixel_colours
 from foundry.page.repeats import longest_repeat
 from foundry.page.sizes import sizes
-from foundry.page.timeline import Lane, timeline
+from foundry.page.timeline import Lane, restored, timeline
 
 SECOND = 1_000_000_000
 
@@ -166,6 +166,12 @@ def test_totals_are_told_by_their_names() -> None:
     lane.take("at_first_graph_ns", 7)
     lane.take("graphs_blocked_ns", 9)
     assert (lane.moments, lane.spans) == ({"first_graph": 7}, {"graphs_blocked_ns": 9})
+
+
+def test_a_restore_tells_its_moments_in_seconds() -> None:
+    report = {"processes": [{"role": "rank-0", "moments": {"first_asked": 3.05, "commit": 3.3, "odd": "x"}}]}
+    lane = restored(report, "rank-0")
+    assert lane is not None and lane.moments == {"first_asked": 3_050_000_000, "commit": 3_300_000_000}
 
 
 def colours(scheme: str) -> dict[str, str]:
