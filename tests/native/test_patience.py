@@ -15,7 +15,7 @@ from native.restore_scene import BASE, START, Scene, read_back
 
 Run = Callable[..., Outcome]
 
-BEGUN = "sleep:300"  # by then a background thread is in the call that hangs
+BEGUN = "sleep:700"  # by then a background thread is in the call that hangs
 OVERDUE = "program-0 disarmed a driver call of the restore does not come back"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from helpers.native_build import link_simulator
+from helpers.native_build import link_simulator, sanitized
 from native.fault_cases import build_images
 from native.hook_run import Bench, events
 
@@ -32,6 +32,7 @@ def test_threads_capture_and_restore_at_once(bench: Bench, tmp_path: Path, round
     assert "disarmed" not in restored.status
 
 
+@pytest.mark.skipif(sanitized(), reason="the sanitizer keeps its own locks in the child of a fork")
 @pytest.mark.parametrize("mode", [None, "", "capture", "restore"])
 def test_a_thousand_forks_beside_threads(bench: Bench, tmp_path: Path, mode: str | None) -> None:
     program = bench.program("fork_storm", *link_simulator())
