@@ -108,6 +108,7 @@ def test_what_is_left_is_named_by_list_doctor_pack_and_the_next_capture(foundry_
     assert hint not in again.stderr, "another command"
     process = foundry_command.start("capture", "-o", "b.fdry", "--", *program("--serve", "--graphs", 3, "--simulated"))
     assert hint in read_until(process.stderr, hint)
+    read_until(process.stdout, "serving")
     process.terminate()
     process.communicate(timeout=30)
     assert sessions(foundry_command) == [folder]
