@@ -13,7 +13,6 @@ from helpers.native_build import PROGRAMS as SOURCES
 from helpers.native_build import compile_program, link_simulator, make_kernels
 from helpers.roundtrip import Program, Run, python_program
 from native.hook_run import Bench, events
-from native.restore_scene import BASE
 
 from foundry import diff
 from foundry.model import Arena, Capture, Format, NodeType, Process
@@ -32,6 +31,8 @@ NATIVE = {
 }
 """A program of the hook's tests, then the files and words that it is given."""
 WITHOUT_NAMES = ("graph", "per_thread", "refused_nodes")
+BASE = 0x403500000000
+"""Where the hook places the first allocation of a program."""
 PROGRAMS = (*NATIVE, "decode_server", "restore_program")
 
 

@@ -19,6 +19,17 @@ bool is_limit(CUfunction_attribute id) {
            id == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
 }
 
+// Whether another graph of the archive needs as much of a function's limit as it has now.
+bool needed_elsewhere(const Image &image, const foundry_image_kernel &entry, CUfunction_attribute id, int value) {
+    for (const auto &other : image.kernels()) {
+        if (&other == &entry || other.image != entry.image || other.device != entry.device) continue;
+        if (std::strcmp(image.string(other.name), image.string(entry.name)) != 0) continue;
+        for (const auto &attribute : image.attributes().subspan(other.first_attribute, other.attribute_count))
+            if (attribute.id == static_cast<uint32_t>(id) && attribute.value >= value) return true;
+    }
+    return false;
+}
+
 } // namespace
 
 Reason Session::ensure_image(uint32_t index) {
@@ -163,7 +174,7 @@ Reason Session::load_kernel(uint32_t index, KernelState &loaded) {
         result = library ? drive(real.cuKernelGetAttribute, &value, id, loaded.kernel, device_handle)
                          : drive(real.cuFuncGetAttribute, &value, id, loaded.function);
         if (!result && value == attribute.value) continue;
-        if (!result && value > attribute.value && is_limit(id)) continue;
+        if (!result && value > attribute.value && is_limit(id) && needed_elsewhere(*image, entry, id, value)) continue;
         result = library ? drive(real.cuKernelSetAttribute, id, int{attribute.value}, loaded.kernel, device_handle)
                          : drive(real.cuFuncSetAttribute, loaded.function, id, int{attribute.value});
         if (result) return driver_error("setting a function attribute", result);
