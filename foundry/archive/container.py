@@ -216,10 +216,10 @@ class Container:
                 digest.update(piece)
                 if unpacker.eof or size > section.raw:
                     break
-        except (zstandard.ZstdError, MemoryError) as error:
-            raise self.error(findings.ARCHIVE_SECTION_DAMAGED, f"{name} cannot be unpacked: {error}") from None
+        except (zstandard.ZstdError, MemoryError):
+            raise self.error(findings.ARCHIVE_SECTION_DAMAGED, f"{name} cannot be unpacked") from None
         if not unpacker.eof or unpacker.unused_data or at + _SLICE < len(stored) or size != section.raw:
-            raise self.error(findings.ARCHIVE_SECTION_DAMAGED, f"{name} does not unpack to what it must")
+            raise self.error(findings.ARCHIVE_SECTION_DAMAGED, f"{name} cannot be unpacked")
         self.require_digest(section, digest.digest())
 
     def unpacked(self, section: Section) -> bytes:
@@ -227,10 +227,10 @@ class Container:
         stored, name = self._frame(section), _named(section)
         try:
             data = zstandard.ZstdDecompressor().decompress(stored, max_output_size=section.raw, allow_extra_data=False)
-        except (zstandard.ZstdError, MemoryError) as error:
-            raise self.error(findings.ARCHIVE_SECTION_DAMAGED, f"{name} cannot be unpacked: {error}") from None
+        except (zstandard.ZstdError, MemoryError):
+            raise self.error(findings.ARCHIVE_SECTION_DAMAGED, f"{name} cannot be unpacked") from None
         if len(data) != section.raw:
-            raise self.error(findings.ARCHIVE_SECTION_DAMAGED, f"{name} unpacks to {len(data)} bytes")
+            raise self.error(findings.ARCHIVE_SECTION_DAMAGED, f"{name} cannot be unpacked")
         return data
 
     def _frame(self, section: Section) -> bytes:

@@ -112,6 +112,7 @@ class Server(ThreadingHTTPServer):
     """Answers requests; one thread of its own runs the model."""
 
     daemon_threads = True
+    request_queue_size = 128
 
     def __init__(self, port: int) -> None:
         super().__init__(("127.0.0.1", port), Handler)

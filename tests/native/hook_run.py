@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,9 @@ class Bench:
         return self._compile(f"{name}.c", f"lib{name}.so", "-shared", "-fPIC", *flags)
 
     def program(self, name: str, *flags: str) -> Path:
-        return self._compile(f"{name}.c", name, *flags)
+        # Programs that are linked otherwise are other files.
+        other = f"-{zlib.crc32(' '.join(flags).encode()):08x}" if any(f.startswith("-Wl") for f in flags) else ""
+        return self._compile(f"{name}.c", name + other, *flags)
 
     def _compile(self, source: str, output: str, *flags: str) -> Path:
         path = self.folder / output
