@@ -1,6 +1,7 @@
 // Kernel images and kernels: each loaded once, by whoever needs it first.
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 
@@ -13,21 +14,24 @@ namespace {
 
 constexpr size_t most_options = 64; // check_image allows no more
 
-// What allows a launch rather than shaping it. The graphs of one function may need several values: the largest stays.
-bool is_limit(CUfunction_attribute id) {
+// What allows a launch rather than shaping it. The graphs of one function may need several values.
+bool is_limit(uint32_t id) {
     return id == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ||
            id == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
 }
 
-// Whether another graph of the archive needs as much of a function's limit as it has now.
-bool needed_elsewhere(const Image &image, const foundry_image_kernel &entry, CUfunction_attribute id, int value) {
+// The value to set: of a limit the largest that a graph of the archive needs of this function, so that the order in
+// which kernels are made ready, on any thread, does not matter.
+int wanted_value(const Image &image, const foundry_image_kernel &entry, const foundry_image_attribute &attribute) {
+    int wanted = attribute.value;
+    if (!is_limit(attribute.id)) return wanted;
     for (const auto &other : image.kernels()) {
-        if (&other == &entry || other.image != entry.image || other.device != entry.device) continue;
+        if (other.image != entry.image || other.device != entry.device) continue;
         if (std::strcmp(image.string(other.name), image.string(entry.name)) != 0) continue;
-        for (const auto &attribute : image.attributes().subspan(other.first_attribute, other.attribute_count))
-            if (attribute.id == static_cast<uint32_t>(id) && attribute.value >= value) return true;
+        for (const auto &same : image.attributes().subspan(other.first_attribute, other.attribute_count))
+            if (same.id == attribute.id) wanted = std::max(wanted, int{same.value});
     }
-    return false;
+    return wanted;
 }
 
 } // namespace
@@ -170,13 +174,13 @@ Reason Session::load_kernel(uint32_t index, KernelState &loaded) {
     const CUdevice device_handle = device(entry.device)->handle;
     for (const auto &attribute : image->attributes().subspan(entry.first_attribute, entry.attribute_count)) {
         const auto id = static_cast<CUfunction_attribute>(attribute.id);
+        const int wanted = wanted_value(*image, entry, attribute);
         int value = 0;
         result = library ? drive(real.cuKernelGetAttribute, &value, id, loaded.kernel, device_handle)
                          : drive(real.cuFuncGetAttribute, &value, id, loaded.function);
-        if (!result && value == attribute.value) continue;
-        if (!result && value > attribute.value && is_limit(id) && needed_elsewhere(*image, entry, id, value)) continue;
-        result = library ? drive(real.cuKernelSetAttribute, id, int{attribute.value}, loaded.kernel, device_handle)
-                         : drive(real.cuFuncSetAttribute, loaded.function, id, int{attribute.value});
+        if (!result && value == wanted) continue;
+        result = library ? drive(real.cuKernelSetAttribute, id, int{wanted}, loaded.kernel, device_handle)
+                         : drive(real.cuFuncSetAttribute, loaded.function, id, int{wanted});
         if (result) return driver_error("setting a function attribute", result);
     }
     return {};
