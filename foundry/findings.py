@@ -23,6 +23,10 @@ class Finding:
     text: str
     where: str = ""
 
+    def as_dict(self) -> dict[str, str]:
+        """For machines."""
+        return {"code": self.code, "severity": self.severity.name.lower(), "text": self.text, "where": self.where}
+
 
 # Of the spool
 SPOOL_TORN_TAIL = "spool-torn-tail"

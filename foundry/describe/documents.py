@@ -277,22 +277,3 @@ class ImageRow(TypedDict):
     build_id: str
     offset: int
     kernels: int
-
-
-class FileRow(TypedDict):
-    """A file of a JIT cache."""
-
-    cache: str
-    path: str
-    mode: str
-    size: int
-    sha256: str
-
-
-class FindingRow(TypedDict):
-    """A finding."""
-
-    code: str
-    severity: str
-    text: str
-    where: str

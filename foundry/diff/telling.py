@@ -77,11 +77,6 @@ class Telling:
         index = int(self._flats[0].nodes["kernel"][self.nodes[0][pair]])
         return self._flats[0].process.kernels[index] if index != NONE else None
 
-    def kernel_numbers(self, pairs: Index) -> Index:
-        """Give the number of the kernel of each node."""
-        numbers: Index = self._flats[0].kernel[self.nodes[0][pairs]]
-        return numbers
-
     def where(self, pair: int, count: int = 1) -> str:
         """Name the place of a node."""
         stretch = self._pairing.stretches[int(self.stretch[pair])]

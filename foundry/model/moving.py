@@ -11,7 +11,6 @@ from foundry.model.capture import Process
 from foundry.model.constants import NONE, Arena
 from foundry.model.memory import Device
 from foundry.model.proof import Proof
-from foundry.model.restorable import graph_ends
 from foundry.model.tables import COPY_SIZE, Table, Words, padded_sizes, starts
 from foundry.model.unsound import UnsoundError
 from foundry.model.views import parameter_sizes
@@ -106,12 +105,3 @@ def _numbers(process: Process, texts: Table) -> U64:
         before = (row, offset)
         found.append(number)
     return np.array(found, "<u8")
-
-
-def rows_of_graphs(process: Process, graphs: Sequence[int], owned: Index) -> npt.NDArray[np.bool_]:
-    """Tell which rows belong to these graphs; `owned` is how many each body owns."""
-    ends = graph_ends(process)
-    bodies = np.zeros(len(process.bodies), np.bool_)
-    for at in graphs:
-        bodies[process.graphs[at].body : ends[at]] = True
-    return np.repeat(bodies, owned)

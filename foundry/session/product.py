@@ -60,15 +60,7 @@ class Product:
             "simulated": self.simulated,
             "complete": self.complete,
             "left_out": self.left_out,
-            "findings": [
-                {
-                    "code": finding.code,
-                    "severity": finding.severity.name.lower(),
-                    "text": finding.text,
-                    "where": finding.where,
-                }
-                for finding in self.findings
-            ],
+            "findings": [finding.as_dict() for finding in self.findings],
         }
 
 

@@ -160,8 +160,5 @@ class Report:
             "kernels_in_images": self.kernels_checked,
             "pointers": self.pointers,
             "problems": [problem.as_dict() for problem in self.problems],
-            "findings": [
-                {"code": item.code, "severity": item.severity.name.lower(), "text": item.text, "where": item.where}
-                for item in self.told
-            ],
+            "findings": [item.as_dict() for item in self.told],
         }

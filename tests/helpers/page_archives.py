@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from helpers.spool_writer import (
+    ARENA,
+    BASE,
     SpoolWriter,
     body,
     child_node,
@@ -26,8 +28,6 @@ from foundry import archive
 from foundry.model import File
 from foundry.pack import pack
 
-BASE = 0x400000000000
-ARENA = 1 << 38
 MIB = 1 << 20
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
 NAMES = (

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from foundry.model import NONE, NodeType, Process, Proof
-from foundry.model.moving import device_of, rows_of_graphs
+from foundry.model.moving import device_of
 from foundry.model.proof import PLACE
+from foundry.model.restorable import graph_ends
 from foundry.model.tables import COPY_SIDES, COPY_SIZE, padded_sizes, starts
 from foundry.model.views import parameter_sizes, rows
 
 NOTHING_PROVEN = Proof(
     np.zeros(0, np.uint32), np.zeros(0, PLACE), np.zeros(0, np.uint32), np.zeros(0, PLACE), np.zeros(0, PLACE), 0
 )
+
+
+def rows_of_graphs(process: Process, graphs: Sequence[int], owned: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Tell which rows belong to these graphs; `owned` is how many each body owns."""
+    ends = graph_ends(process)
+    bodies = np.zeros(len(process.bodies), np.bool_)
+    for at in graphs:
+        bodies[process.graphs[at].body : ends[at]] = True
+    return np.repeat(bodies, owned)
 
 
 def proven(process: Process) -> Process:

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from helpers.spool_writer import (
+    ARENA,
+    BASE,
     SpoolWriter,
     body,
     child_node,
@@ -23,8 +25,6 @@ from helpers.spool_writer import (
 from foundry.model import Capture, File
 from foundry.pack import pack
 
-BASE = 0x400000000000
-ARENA = 1 << 38
 GRAPH = BASE + 2 * ARENA
 SCRATCH = BASE + ARENA
 TABLE = 0x7F1200000000

@@ -8,6 +8,10 @@ from pathlib import Path
 
 from foundry.model.checksum import crc32c
 
+BASE = 0x400000000000
+ARENA = 1 << 38
+"""The first device's range in captures made by hand."""
+
 
 def text(value: str | bytes) -> bytes:
     data = value.encode() if isinstance(value, str) else value

@@ -7,10 +7,7 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from helpers.spool_writer import SpoolWriter, body, kernel_node, memset_node
-
-BASE = 0x400000000000
-ARENA = 1 << 38
+from helpers.spool_writer import ARENA, BASE, SpoolWriter, body, kernel_node, memset_node
 
 
 @dataclass

@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from helpers.spool_writer import (
+    ARENA,
+    BASE,
     SpoolWriter,
     body,
     child_node,
@@ -24,8 +26,6 @@ from helpers.spool_writer import (
 from foundry.model import Capture, File, Library, LibraryPlace
 from foundry.pack import pack
 
-BASE = 0x400000000000
-ARENA = 1 << 38
 PACKAGES = ("torch", "triton", "nvidia-cublas", "vllm")
 WORDS = ("", "decode", "größe", "日本", "a b", "x" * 40)
 

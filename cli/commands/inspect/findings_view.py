@@ -17,7 +17,7 @@ def document(opened: Opened, request: Request) -> dict[str, Any]:
     """List the findings; a process's are those whose place begins with its role."""
     return {
         "findings": [
-            {"code": item.code, "severity": item.severity.name.lower(), "text": item.text, "where": item.where}
+            item.as_dict()
             for item in opened.head.findings
             if request.process is None or item.where.split(",")[0] == request.process
         ]
