@@ -21,6 +21,8 @@ PATIENCE = "FOUNDRY_PATIENCE"
 up. A minute if not set."""
 AVOID = "FOUNDRY_AVOID"
 """Where the hook reserves no range for a device: hexadecimal addresses with commas between them."""
+HOLD = "FOUNDRY_HOLD"
+"""How the reasons begin for which a process whose restore is given up waits a while for its parent to end it, or `any`."""
 PRELOAD = "LD_PRELOAD"
 LIBRARY_PATH = "LD_LIBRARY_PATH"
 
@@ -37,7 +39,7 @@ LIBRARY_DIRECTORY = "FOUNDRY_LIBRARY_DIR"
 TRACEBACK = "FOUNDRY_TRACEBACK"
 """Set to have a fault of foundry itself shown with its place in the source."""
 
-OF_A_SESSION = (MODE, SPOOL, IMAGE, ALLOW, QUIET, STATUS, WITNESS, CHECK, AVOID)
+OF_A_SESSION = (MODE, SPOOL, IMAGE, ALLOW, QUIET, STATUS, WITNESS, CHECK, AVOID, HOLD)
 """What a hooked process is told; never passed on to a command that runs without the hook."""
 
 RANK_VARIABLES = ("RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from foundry import env
 from foundry.compat import codes
 from foundry.errors import DiskFullError, FoundryError, MismatchError
 from foundry.launch.supervisor import Ended, Supervisor
@@ -17,13 +18,14 @@ from foundry.session import report
 from foundry.session.capture import STOP_SECONDS
 from foundry.session.listener import Listener
 from foundry.session.restore import Plan, Request, environment_of
-from foundry.session.status import Status
+from foundry.session.status import RANGE_TAKEN, Status
 from foundry.session.workspace import Workspace
 
 TICK_SECONDS = 0.02
 """Short, because a command whose restore is given up must be ended before it has done much."""
 READY_TICK_SECONDS = 1.0
 DISARMED = "mismatch-disarmed"
+HOLD_ANY = "any"
 
 
 @dataclass(frozen=True)
@@ -41,11 +43,15 @@ def run(prepared: Plan, base: Mapping[str, str], request: Request, listener: Lis
     with Workspace() as workspace, Supervisor(workspace.folder) as supervisor:
         parent = _Parent(prepared, request, workspace, listener)
         hooked = environment_of(prepared, base, request, spool=workspace.spool, status=workspace.status)
+        if prepared.restores:
+            hooked[env.HOLD] = HOLD_ANY if request.fail else RANGE_TAKEN
         ended = supervisor.run(prepared.executable, hooked, tick=parent.tick)
         if parent.again:
             listener.warn("the address range was taken; starting again with address randomisation off")
             parent.start_again()
             hooked = environment_of(prepared, base, request, spool=parent.spool, status=parent.status.path)
+            if request.fail:
+                hooked[env.HOLD] = HOLD_ANY
             ended = supervisor.run(prepared.executable, hooked, tick=parent.tick, fixed_addresses=True)
         return parent.finish(ended)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -75,6 +76,25 @@ def test_an_unproven_archive_is_given_up_where_its_addresses_are_taken(command: 
     given, said, report = restore(command, BASES[0])
     assert (given, report["graphs_restored"]) == (output, 0)
     assert "the archive does not prove that its graphs may lie elsewhere (`foundry capture --prove` does)" in said
+
+
+def test_nothing_is_printed_twice_however_late_the_parent_looks(command: CommandLine) -> None:
+    _, output, _ = capture(command)
+    for fails in (False, True):
+        policy = ("--on-mismatch", "fail") if fails else ()
+        words = ["restore", "--sim", "--report", "r.json", *policy, "a.fdry", "--", sys.executable, "server.py"]
+        program = (
+            "import sys; from foundry.session import restore_parent; from foundry.cli.main import main;"
+            f"restore_parent.TICK_SECONDS = 2.0; sys.argv = ['foundry', *{words!r}]; main()"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=command.work,
+            env={**command.environment, "OCCUPIED": BASES[0], "FOUNDRY_SIM_SEED": "9"},
+            capture_output=True,
+            text=True,
+        )
+        assert (done.returncode, done.stdout) == ((5, "") if fails else (0, output)), done.stderr
 
 
 def test_the_image_of_an_archive_is_made_anew_once_it_is_proven(command: CommandLine) -> None:

@@ -16,6 +16,7 @@ target_sources(foundry_hook PRIVATE
   hook/graph_hooks.cpp
   hook/graph_label.cpp
   hook/graph_record.cpp
+  hook/hold.cpp
   hook/host_memory_hooks.cpp
   hook/image_bytes.cpp
   hook/image_key.cpp

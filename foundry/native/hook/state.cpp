@@ -14,6 +14,7 @@
 
 #include "../table/call.h"
 #include "counters.h"
+#include "hold.h"
 #include "moments.h"
 #include "process.h"
 #include "role.h"
@@ -62,6 +63,7 @@ bool stay_inert(const char *reason) {
     status_line("disarmed", reason);
     tell_given_up(reason);
     life.store(Life::inert, std::memory_order_release);
+    if (mode() == FOUNDRY_MODE_RESTORE) hold(reason);
     return false;
 }
 
@@ -122,6 +124,7 @@ void disarm(const char *reason) {
     finding("disarmed", "%s", reason);
     status_line("disarmed", reason);
     tell_given_up(reason);
+    if (mode() == FOUNDRY_MODE_RESTORE) hold(reason);
 }
 
 const char *disarm_reason() {

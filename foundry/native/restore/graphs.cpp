@@ -80,6 +80,11 @@ Reason Session::build(uint32_t index) {
             reason = ensure_kernel(group.kernels[at]);
         if (reason.empty()) reason = make_exec(index, exec);
     }
+    // Told before the graph can be had: the program may commit at once.
+    if (reason.empty()) {
+        count_named("graphs_built", 1);
+        moment_last(Moment::last_built);
+    }
     std::vector<Template> finished;
     {
         std::lock_guard<std::mutex> lock(mutex);
@@ -91,10 +96,6 @@ Reason Session::build(uint32_t index) {
         ShapeState &shape = shapes[group.shape];
         if (!--shape.unbuilt) finished.swap(shape.pool);
         changed.notify_all();
-    }
-    if (reason.empty()) {
-        count_named("graphs_built", 1);
-        moment_last(Moment::last_built);
     }
     for (Template &held : finished) template_destroy(held);
     return reason;
