@@ -22,7 +22,7 @@ up. A minute if not set."""
 AVOID = "FOUNDRY_AVOID"
 """Where the hook reserves no range for a device: hexadecimal addresses with commas between them."""
 HOLD = "FOUNDRY_HOLD"
-"""How the reasons begin for which a process whose restore is given up waits a while for its parent to end it, or `any`."""
+"""How the reasons begin for which a process that gives its restore up waits for its parent to end it; or `any`."""
 PRELOAD = "LD_PRELOAD"
 LIBRARY_PATH = "LD_LIBRARY_PATH"
 
