@@ -33,6 +33,8 @@ SCHEMA = 1
 SHOWN = 3
 WIDEST = 120
 TITLES = {"edges": "edges and attributes"}
+SURE = ("different", "relocated", "padding", "unread")
+"""Judgements of words that are none by looks."""
 NOISE = (
     "Leftovers are judged by their look, not proven: bytes of the program's stack and heap that libraries leave "
     "in the padding and unused slots of parameters."
@@ -139,14 +141,14 @@ def _show(report: Report, sides: list[dict[str, str]], *, every: bool) -> None:
             _show_kind(report, kind, every=every)
     if report.words:
         print_lines("", *_wrapped(_words(report.words), "", "  "))
-    if set(report.words) - {"different", "relocated", "padding"}:
+    if set(report.words).difference(SURE):
         print_lines("", *_wrapped(NOISE, "", ""))
 
 
 def _words(words: dict[str, int]) -> str:
     """Say how many parameter words differ, and how they are judged."""
-    plain_ones = [f"{words[name]:,} {name}" for name in ("different", "relocated", "padding") if name in words]
-    left_over = {name: number for name, number in words.items() if name not in ("different", "relocated", "padding")}
+    plain_ones = [f"{words[name]:,} {name}" for name in SURE if name in words]
+    left_over = {name: number for name, number in words.items() if name not in SURE}
     if left_over:
         told = ", ".join(f"{name.replace('_', ' ')} {number:,}" for name, number in left_over.items())
         plain_ones.append(f"{sum(left_over.values()):,} left over ({told})")

@@ -20,9 +20,10 @@ class Target(TargetKind, total=False):
 
     `kind`: allocation, dangling (in an arena, but in nothing that stood), range (memory that Foundry did not place),
     unknown (a device address of a memset or copy that nothing is known about), noise (looks like a host address),
-    constant. `text` says all of it for people. An allocation and a dangling word have `device` and `arena`; an
-    allocation has its row in the memory document as `allocation`, its `ordinal` in the arena, the `offset` of the word
-    in it and its `size`; a range its kind as `range`, its `name`, `offset` and `size`.
+    constant, unread (the code of the kernel shows that this launch does not read it). `text` says all of it for people.
+    An allocation and a dangling word have `device` and `arena`; an allocation has its row in the memory document as
+    `allocation`, its `ordinal` in the arena, the `offset` of the word in it and its `size`; a range its kind as
+    `range`, its `name`, `offset` and `size`.
     """
 
     device: int

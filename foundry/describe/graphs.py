@@ -6,21 +6,26 @@ import difflib
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
+import numpy as np
+
 from foundry.describe import demangle, names, values
 from foundry.describe.documents import Body, Graph, GraphRow, KernelName, Node
 from foundry.describe.parameters import decode
 from foundry.describe.targets import Targets
 from foundry.model import NONE, Process
 from foundry.model import Graph as ModelGraph
+from foundry.model.reads import Index, Reads
 from foundry.model.restorable import graph_ends
 from foundry.model.views import GraphView, NodeView
 
 
 class Graphs:
-    """The graphs of one process."""
+    """The graphs of one process. `reads` tells what launches read, given by their rows; without it, that is all."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: Process, reads: Callable[[Index], Reads] | None = None) -> None:
         self.process = process
+        self._reads_of = reads
+        self._reads: Reads | None = None
         self._view = GraphView(process)
         self._ends = graph_ends(process)
         self._groups: list[int] = process.bodies.tolist()
@@ -40,6 +45,8 @@ class Graphs:
         """Describe a graph in full. `wanted` chooses nodes by body and index, edges always come."""
         graph = self.process.graphs[index]
         targets = Targets(self.process, graph.step)
+        if parameters and self._reads_of is not None:
+            self._reads = self._reads_of(self._view.kernel_rows(graph.body, self._ends[index]))
         bodies = [
             self._body(graph.body, body, targets, parameters, wanted) for body in range(graph.body, self._ends[index])
         ]
@@ -124,10 +131,19 @@ class Graphs:
             edges=[values.edge(start, end, data) for start, end, data in edges],
         )
 
+    def _read(self, row: int | None, size: int) -> bytes:
+        """Give a byte for each byte of a launch's parameters: 0 if it is not read."""
+        if self._reads is None or row is None:
+            return b"\xff" * size
+        words = -(-size // 8)
+        offsets = np.arange(words) * 8
+        return self._reads.at(np.full(words, row), offsets).tobytes()[:size]
+
     def _node(self, node: NodeView, kernel: int, top: int, targets: Targets, parameters: bool) -> Node:
         decoded = None
         if parameters and node.parameters is not None:
-            decoded = decode(node.kernel.parameters if node.kernel else (), node.parameters, targets)
+            read = self._read(node.row, len(node.parameters))
+            decoded = decode(node.kernel.parameters if node.kernel else (), node.parameters, targets, read)
         return Node(
             index=node.index,
             type=names.node_type(node.type),

@@ -17,6 +17,7 @@ HOST_LIKE = ((0x550000000000, 0x570000000000), (0x7E0000000000, 0x800000000000))
 
 CONSTANT: Target = {"kind": "constant", "text": "constant"}
 NOISE: Target = {"kind": "noise", "text": "looks like a host address: noise"}
+UNREAD: Target = {"kind": "unread", "text": "not read"}
 UNKNOWN: Target = {"kind": "unknown", "text": "memory that was not seen to be allocated"}
 
 

@@ -16,7 +16,7 @@ from foundry.diff.parameters import tell_words
 from foundry.diff.places import Places
 from foundry.diff.report import Kind, Report, Strength, unequal
 from foundry.diff.telling import Telling, spelled
-from foundry.diff.words import compare_words
+from foundry.diff.words import Source, compare_words
 from foundry.model import NONE
 from foundry.model.pointers import DEVICE, UNIFIED
 from foundry.model.tables import COPY_SIDES, COPY_SIZE
@@ -26,15 +26,21 @@ ADDRESS_AT = 16
 """Offset of a device address in a side of a copy."""
 
 
-def compare_nodes(report: Report, where: str, flats: tuple[Flat, Flat], pairing: Pairing) -> None:
-    """Tell all that differs between nodes that belong together."""
+def compare_nodes(
+    report: Report,
+    where: str,
+    flats: tuple[Flat, Flat],
+    pairing: Pairing,
+    reads: tuple[Source, Source] | None = None,
+) -> None:
+    """Tell all that differs between nodes that belong together. `reads` tells which parameters matter."""
     comparison = _Nodes(report, flats, pairing)
     comparison.topology()
     comparison.launches()
     comparison.events(where)
     comparison.memsets()
     comparison.copies()
-    comparison.parameters(where)
+    comparison.parameters(where, reads)
 
 
 class _Nodes:
@@ -129,14 +135,14 @@ class _Nodes:
 
         self._telling.tell(_spread(differs, at, len(self._nodes[0])), "copy", tell)
 
-    def parameters(self, where: str) -> None:
+    def parameters(self, where: str, reads: tuple[Source, Source] | None) -> None:
         """Compare the parameters of nodes with the same kernel and as many bytes of them."""
         left, right = self._table
         at = np.flatnonzero(
             self._both("kernel") & self._same_kernel & (left["parameter_size"] == right["parameter_size"])
         )
         nodes = self._nodes[0][at], self._nodes[1][at]
-        words = compare_words(self._flats, self._places, nodes, (self._graphs[0][at], self._graphs[1][at]))
+        words = compare_words(self._flats, self._places, nodes, (self._graphs[0][at], self._graphs[1][at]), reads)
         tell_words(self._report, where, self._telling, at, words)
 
     def _addresses(self, what: str, at: Index, words: Sequence[npt.NDArray[np.uint64]]) -> None:

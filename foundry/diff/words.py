@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from foundry.diff.flat import Flat, Index
 from foundry.diff.noise import Leftover, judge
 from foundry.diff.places import Places
 from foundry.model import Kernel
+from foundry.model.reads import Reads
 from foundry.model.tables import starts
 
 U64 = npt.NDArray[np.uint64]
@@ -23,8 +24,11 @@ MOST_WORDS = 1 << 23
 """Of all launches of a kernel; those of a kernel with more words are judged word by word only."""
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
-RELOCATED, PADDING = 100, 101
-"""Verdicts besides those of `Leftover`: the word moved with its memory; only bytes of no parameter differ."""
+RELOCATED, PADDING, UNREAD = 100, 101, 102
+"""Verdicts besides those of `Leftover`: the word moved with its memory; only bytes of no parameter differ; only bytes
+that neither launch can read."""
+Source = Callable[[Index], Reads]
+"""Tells what launches read, given by their rows."""
 
 
 @dataclass
@@ -60,7 +64,11 @@ class Differing:
 
 
 def compare_words(
-    flats: tuple[Flat, Flat], places: tuple[Places, Places], nodes: tuple[Index, Index], graphs: tuple[Index, Index]
+    flats: tuple[Flat, Flat],
+    places: tuple[Places, Places],
+    nodes: tuple[Index, Index],
+    graphs: tuple[Index, Index],
+    reads: tuple[Source, Source] | None = None,
 ) -> Differing:
     """Compare the blocks of kernel nodes of the same kernels and sizes, given with the graphs that they are of."""
     layouts = _layouts(flats, nodes)
@@ -102,6 +110,13 @@ def compare_words(
     ]
     verdict[inside[spots[0].alike(spots[1])]] = RELOCATED
     rest = np.flatnonzero(verdict == 0)
+    bits = _bits(
+        [flat.rows("kernel", each) for flat, each in zip(flats, nodes, strict=True)], pair, within, rest, reads
+    )
+    # What is not read still tells where the host's memory lies.
+    read = (left[rest] ^ right[rest]) & bits != 0
+    left[rest[read]] &= bits[read]
+    right[rest[read]] &= bits[read]
     verdict[rest] = judge(
         Words(
             *(left[rest], right[rest], column[rest], bounds[pair[rest]] + within[rest], pair[rest]),
@@ -109,10 +124,22 @@ def compare_words(
         ),
         Columns(pointing, layouts.parameter_bytes, layouts.parameter),
     )
+    verdict[rest[~read]] = UNREAD
     found = Differing(pair, column, len(layouts.mask), within * 8, left, right, verdict)
     if (verdict == Leftover.NONE).any():
         _judge_alike(_Blocks(words, blocks, sizes, columns, _shapes(flats, nodes), graphs[0]), places, layouts, found)
     return found
+
+
+def _bits(rows: Sequence[Index], pair: Index, within: Index, at: Index, reads: tuple[Source, Source] | None) -> U64:
+    """Give the bits of some words that any of both launches can read."""
+    if reads is None or not len(at):
+        return np.full(len(at), ALL)
+    bits = np.zeros(len(at), np.uint64)
+    for side, source in zip(rows, reads, strict=True):
+        own = side[pair[at]]
+        bits |= source(np.unique(own)).at(own, within[at].astype(np.int64) * 8)
+    return bits
 
 
 @dataclass
@@ -167,9 +194,9 @@ def _shapes(flats: tuple[Flat, Flat], nodes: tuple[Index, Index]) -> U64:
 
 def verdict_name(verdict: int) -> str:
     """Name a verdict for documents."""
-    return {RELOCATED: "relocated", PADDING: "padding", Leftover.NONE: "different"}.get(verdict, "") or Leftover(
-        verdict
-    ).name.lower()
+    return {RELOCATED: "relocated", PADDING: "padding", UNREAD: "unread", Leftover.NONE: "different"}.get(
+        verdict, ""
+    ) or Leftover(verdict).name.lower()
 
 
 def _layouts(flats: tuple[Flat, Flat], nodes: tuple[Index, Index]) -> Layouts:

@@ -83,7 +83,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """Bytes of arena memory as they stood when the program was ready."""
+    """Bytes of arena memory: what a restore fills it with."""
 
     address: int
     size: int

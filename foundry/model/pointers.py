@@ -12,6 +12,7 @@ import numpy.typing as npt
 from foundry.model.capture import Process
 from foundry.model.constants import NONE, Arena, NodeType
 from foundry.model.memory import Device, Range
+from foundry.model.reads import Reads, may_be_address
 from foundry.model.tables import COPY_SIDES, COPY_SIZE, Table, padded_sizes, starts
 from foundry.model.views import parameter_sizes, rows
 
@@ -53,14 +54,15 @@ class _Places:
     offset: npt.NDArray[np.int64]
 
 
-def find_pointers(process: Process, ranges: Sequence[Range]) -> Table:
+def find_pointers(process: Process, ranges: Sequence[Range], reads: Reads | None = None) -> Table:
     """List every word of kernel parameters, memset destinations and copies that lies in known memory, in node order.
 
     `ranges` are those of the process with their host addresses, if the caller still has them. Device addresses of
-    memsets and copies are listed even where nothing is known about them.
+    memsets and copies are listed even where nothing is known about them. With `reads`, words are left out that the
+    launch does not read as an address.
     """
     found = [
-        _located(process, NodeType.KERNEL, _kernel_words(process, ranges)),
+        _located(process, NodeType.KERNEL, _read(_kernel_words(process, ranges), reads)),
         _located(process, NodeType.MEMSET, _memset_words(process)),
         _located(process, NodeType.MEMCPY, _copy_words(process)),
     ]
@@ -134,6 +136,13 @@ def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             merged.append((low, high))
     return merged
+
+
+def _read(places: _Places, reads: Reads | None) -> _Places:
+    if reads is None:
+        return places
+    kept = may_be_address(reads.at(places.row, places.offset))
+    return _Places(places.word[kept], places.row[kept], places.offset[kept])
 
 
 def _memset_words(process: Process) -> _Places:

@@ -18,7 +18,10 @@ from foundry.model.tables import COPY_SIZE, Words, padded_sizes, starts
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """A node of a graph. Fields of other node types are None, `reason` is empty if it can be rebuilt."""
+    """A node of a graph. Fields of other node types are None, `reason` is empty if it can be rebuilt.
+
+    `row` is that of a kernel node in `Process.launches`.
+    """
 
     index: int
     type: NodeType | int
@@ -33,6 +36,7 @@ class NodeView:
     copy: bytes | None = None
     event: int | None = None
     child: int | None = None
+    row: int | None = None
 
 
 class GraphView:
@@ -63,6 +67,11 @@ class GraphView:
     @cached_property
     def _parameter_starts(self) -> npt.NDArray[np.int64]:
         return starts(padded_sizes(parameter_sizes(self.process)))
+
+    def kernel_rows(self, begin: int, end: int) -> npt.NDArray[np.int64]:
+        """Give the rows of the kernel nodes of some bodies."""
+        first = self._first[NodeType.KERNEL]
+        return np.arange(int(first[begin]), int(first[end]))
 
     def group(self, body: int) -> Group:
         """Give the topology of a body."""
@@ -95,6 +104,7 @@ class GraphView:
                     shared_bytes=int(launch["shared_bytes"]),
                     parameters=process.parameters[begin : begin + int(node["parameter_size"])].tobytes(),
                     attributes=process.attribute_sets[int(node["attributes"])],
+                    row=row,
                 )
             elif kind == NodeType.MEMSET:
                 memset = process.memsets[row]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +17,8 @@ from foundry.findings import (
 )
 from foundry.model import HOST_RANGES, NONE, Arena, Graph, NodeType, Process, Range, RangeKind
 from foundry.model.pointers import Target, find_pointers
+from foundry.model.reads import Reads
+from foundry.model.restorable import Problem
 from foundry.model.tables import Table
 from foundry.pack import driver_events
 
@@ -32,25 +34,32 @@ _RANGE_NAMES: dict[int, str] = {
 }
 
 
-def audit(process: Process, ranges: Sequence[Range], findings: list[Finding]) -> Process:
+def audit(
+    process: Process,
+    ranges: Sequence[Range],
+    findings: list[Finding],
+    reads: Reads | None = None,
+    doubts: Mapping[int, Problem] | None = None,
+) -> Process:
     """Give the process with its graphs' references, and the reason where a pointer stands against a restore.
 
-    `ranges` are those of the process with all their addresses. A graph that already has a reason keeps it. Of the
-    addresses, the process keeps those that graphs point to, if they are not host pointers: the driver chooses them, so
-    that they differ between runs of one program.
+    `ranges` are those of the process with all their addresses, `reads` tells what launches read: what they do not is no
+    pointer. `doubts` says of allocations, by their index, what stands against graphs that point to them. A graph that
+    already has a reason keeps it. Of the addresses, the process keeps those that graphs point to, if they are not host
+    pointers: the driver chooses them, so that they differ between runs of one program.
     """
-    pointers = find_pointers(process, ranges)
+    pointers = find_pointers(process, ranges, reads)
     bounds = np.searchsorted(pointers["graph"], np.arange(len(process.graphs) + 1))
     pointed_to = tuple(
         _with_pointers(process, graph, pointers[bounds[index] : bounds[index + 1]], ranges)
         for index, graph in enumerate(process.graphs)
     )
-    process = driver_events.judge(replace(process, graphs=pointed_to))
+    judged = tuple(_doubted(graph, doubts) for graph in pointed_to) if doubts else pointed_to
+    process = driver_events.judge(replace(process, graphs=judged))
     for graph in process.graphs:
         where = f"{process.role}, graph {graph.name}"
-        if graph.dangling_words:
-            text = f"{graph.dangling_words} parameter words lie in an arena, but in no allocation that stood"
-            findings.append(Finding(DANGLING_WORD, Severity.NOTE, text, where))
+        if (told := of_dangling_words(process.role, graph)) is not None:
+            findings.append(told)
         if not graph.restorable:
             findings.append(Finding(graph.reason_code, Severity.WARN, f"not restorable: {graph.reason}", where))
     pointed = set(pointers["target"][pointers["kind"] == Target.RANGE].tolist())
@@ -61,17 +70,35 @@ def audit(process: Process, ranges: Sequence[Range], findings: list[Finding]) ->
     return replace(process, ranges=kept)
 
 
+def of_dangling_words(role: str, graph: Graph) -> Finding | None:
+    """Tell of the words of a graph that lie in an arena and in no allocation, if it has any."""
+    if not graph.dangling_words:
+        return None
+    text = f"{graph.dangling_words} parameter words lie in an arena, but in no allocation that stood"
+    return Finding(DANGLING_WORD, Severity.NOTE, text, f"{role}, graph {graph.name}")
+
+
+def with_targets(graph: Graph, part: Table) -> Graph:
+    """Give the graph with what its pointers lead to: the allocations, and how many words lead to none."""
+    dangling = (part["kind"] == Target.DANGLING) & (part["type"] == NodeType.KERNEL)
+    held = part["target"][(part["kind"] == Target.ALLOCATION) & (part["arena"] != Arena.SCRATCH)]
+    return replace(graph, references=tuple(np.unique(held).tolist()), dangling_words=int(dangling.sum()))
+
+
+def _doubted(graph: Graph, doubts: Mapping[int, Problem]) -> Graph:
+    found = [doubts[number] for number in graph.references if number in doubts]
+    if not found or not graph.restorable:
+        return graph
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return replace(graph, reason_code=found[0].code, reason=f"points to {found[0].text}{more}")
+
+
 def _with_pointers(process: Process, graph: Graph, part: Table, ranges: Sequence[Range]) -> Graph:
     kernel = part["type"] == NodeType.KERNEL
     dangling = part["kind"] == Target.DANGLING
     scratch = (part["kind"] == Target.ALLOCATION) & (part["arena"] == Arena.SCRATCH)
     bad = scratch | (part["kind"] == Target.RANGE) | (part["kind"] == Target.UNKNOWN) | (dangling & ~kernel)
-    held = part["target"][(part["kind"] == Target.ALLOCATION) & (part["arena"] != Arena.SCRATCH)]
-    graph = replace(
-        graph,
-        references=tuple(np.unique(held).tolist()),
-        dangling_words=int((dangling & kernel).sum()),
-    )
+    graph = with_targets(graph, part)
     first = np.flatnonzero(bad)
     if len(first) and graph.restorable:
         code, what = _reason(process, part, int(first[0]), ranges)

@@ -10,9 +10,11 @@ import numpy as np
 from foundry.diff.flat import Flat, Pairing
 from foundry.diff.places import Places
 from foundry.findings import PROOF_UNLIKE, Finding, Severity
+from foundry.machine import reads_of
 from foundry.model import Capture, Process, Proof, Range
 from foundry.model.moving import Index
 from foundry.model.proof import PLACE
+from foundry.model.reads import Reads
 from foundry.pack import driver_events
 from foundry.proof import rows, texts
 from foundry.proof.alignment import aligned, compare_shapes, obstacle
@@ -54,7 +56,8 @@ def prove(first: Capture, second: Capture, ranges: tuple[Ranges, Ranges] = ({}, 
                 findings.append(Finding(PROOF_UNLIKE, Severity.WARN, why, process.role))
             processes.append(process)
             continue
-        proven, found = _process(process, other, wanted, known)
+        reads = [reads_of(each, side.blobs.__getitem__) for each, side in ((process, first), (other, second))]
+        proven, found = _process(process, other, wanted, known, reads)
         processes.append(proven)
         findings += found
     wanted_all = sum(graph.restored for process in first.processes for graph in process.graphs)
@@ -70,14 +73,18 @@ def prove(first: Capture, second: Capture, ranges: tuple[Ranges, Ranges] = ({}, 
 
 
 def _process(
-    first: Process, second: Process, wanted: Sequence[int], known: tuple[Sequence[Range], ...]
+    first: Process,
+    second: Process,
+    wanted: Sequence[int],
+    known: tuple[Sequence[Range], ...],
+    reads: Sequence[Reads],
 ) -> tuple[Process, list[Finding]]:
     flats, pairing = aligned(first.role, first, second)
     verdicts = Verdicts()
     compare_shapes(flats, pairing, set(wanted), verdicts)
     sides = [
-        Side(flat, Places(flat.process), KnownMemory(flat.process, ranges))
-        for flat, ranges in zip(flats, known, strict=True)
+        Side(flat, Places(flat.process), KnownMemory(flat.process, ranges), each)
+        for flat, ranges, each in zip(flats, known, reads, strict=True)
     ]
     pair = sides[0], sides[1]
     nodes = _nodes(flats, pairing, verdicts.proven(wanted))

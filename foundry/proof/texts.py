@@ -1,7 +1,11 @@
-"""Addresses in the metadata that adapters attach to graphs: whole decimal numbers, as JSON writes them."""
+"""Addresses in the metadata that adapters attach to graphs: whole decimal numbers, as JSON writes them.
+
+A witness is left out: what it holds are digests, and what a graph gives is compared by whoever replays it.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -11,6 +15,8 @@ from foundry.diff.places import Places
 from foundry.model.moving import number_at
 
 TOKEN = re.compile(rb"[0-9]+|[^0-9]+")
+BLANK = re.compile(r"\s*")
+WITNESS = "witness"
 SMALLEST, LARGEST = 1 << 21, 1 << 57
 
 
@@ -22,7 +28,7 @@ def moving(texts: tuple[str, str], places: tuple[Places, Places], graphs: tuple[
         return [], "its metadata is no text"
     if b"\0" in sides[0]:
         return [], "its metadata holds a zero byte"
-    tokens = [list(_tokens(side)) for side in sides]
+    tokens = [list(_tokens(text)) for text in texts]
     if len(tokens[0]) != len(tokens[1]):
         return [], "its metadata differs in the second capture"
     found = []
@@ -40,8 +46,34 @@ def moving(texts: tuple[str, str], places: tuple[Places, Places], graphs: tuple[
     return found, ""
 
 
-def _tokens(text: bytes) -> Iterator[tuple[int, bytes]]:
-    return ((match.start(), match[0]) for match in TOKEN.finditer(text))
+def _tokens(text: str) -> Iterator[tuple[int, bytes]]:
+    begin, end = _witness(text)
+    for part, at in ((text[:begin], 0), (text[end:], len(text[:end].encode()))):
+        yield from ((at + match.start(), match[0]) for match in TOKEN.finditer(part.encode()))
+
+
+def _witness(text: str) -> tuple[int, int]:
+    """Tell where the value of the witness begins and ends, if the text is a JSON object that has one."""
+    read, at = json.JSONDecoder().raw_decode, 1
+    try:
+        while text[0:1] == "{":
+            key, at = read(text, _after_blanks(text, at))
+            begin = _after_blanks(text, _after_blanks(text, at) + 1)
+            _, at = read(text, begin)
+            if key == WITNESS:
+                return begin, at
+            at = _after_blanks(text, at)
+            if text[at : at + 1] != ",":
+                break
+            at += 1
+    except (ValueError, RecursionError):
+        pass
+    return len(text), len(text)
+
+
+def _after_blanks(text: str, at: int) -> int:
+    match = BLANK.match(text, at)
+    return match.end() if match else at
 
 
 def _address(token: bytes) -> int | None:

@@ -14,6 +14,7 @@ from foundry.findings import PROOF_MOVED_OTHERWISE, PROOF_NOISE_KNOWN, PROOF_NOT
 from foundry.model import Process, Range
 from foundry.model.moving import U64, WORD, words_at
 from foundry.model.proof import PLACE
+from foundry.model.reads import Reads, may_be_address
 from foundry.model.tables import Table, padded_sizes, starts
 from foundry.model.views import parameter_sizes
 from foundry.proof.verdicts import Verdicts, place_of
@@ -51,6 +52,7 @@ class Side:
     flat: Flat
     places: Places
     known: KnownMemory
+    reads: Reads
     starts: Index = field(init=False)
 
     def __post_init__(self) -> None:
@@ -93,7 +95,7 @@ class ParameterWords:
         self._sizes = sides[0].flat.nodes["parameter_size"][kernels.nodes[0]].astype(np.int64)
         self._moved: list[tuple[Index, Index]] = []
         self.noise = np.zeros(len(sides[0].flat.process.graphs), np.int64)
-        """Noise words of each graph."""
+        """Words of each graph that differ and are noise, or not read."""
 
     def run(self) -> tuple[Table, Index]:
         """Classify all words; give the places of those that move, and the graph that each is of."""
@@ -115,6 +117,12 @@ class ParameterWords:
             for side, rows in zip(self._sides, self._rows, strict=True)
         ]
         return Windows(pair, offset, values[0], values[1])
+
+    def _read(self, pair: Index, offset: Index) -> U64:
+        """Give the bits of windows that any of both launches can read."""
+        return np.bitwise_or(
+            *(side.reads.at(rows[pair], offset) for side, rows in zip(self._sides, self._rows, strict=True))
+        )
 
     def _graphs(self, windows: Windows) -> tuple[Index, Index]:
         return self._kernels.graphs[0][windows.pair], self._kernels.graphs[1][windows.pair]
@@ -147,15 +155,20 @@ class ParameterWords:
         windows = Windows(pair[keep], offset[keep], windows.before[keep], windows.after[keep])
         differs = differs[keep]
         whole = windows.offset + WORD <= self._sizes[windows.pair]
+        read = self._read(windows.pair, windows.offset)
+        address = may_be_address(read)
         alike, live, live_after = self._judge(windows)
-        still = ~differs & live & whole
+        still = ~differs & live & whole & address
         self._tell(windows, still, PROOF_NOT_MOVED, "it names memory, and is the same in the second capture")
         moving = differs & alike & whole
         self._moved.append((windows.pair[moving], windows.offset[moving]))
-        rest = np.flatnonzero(differs & ~moving)
+        matters = (windows.before ^ windows.after) & read != 0
+        unread = windows.pair[differs & ~moving & ~matters]
+        np.add.at(self.noise, self._kernels.graphs[0][unread], 1)
+        rest = np.flatnonzero(matters & ~moving)
         rest = rest[~self._packed(windows, rest)]
         left = Windows(windows.pair[rest], windows.offset[rest], windows.before[rest], windows.after[rest])
-        otherwise = (live[rest] | live_after[rest]) & whole[rest]
+        otherwise = (live[rest] | live_after[rest]) & whole[rest] & address[rest]
         self._tell(left, otherwise, PROOF_MOVED_OTHERWISE, "it names memory, and other or none in the second capture")
         known = self._known(left) & ~otherwise
         self._tell(left, known, PROOF_NOISE_KNOWN, "it differs, and lies in memory that the driver knows")
@@ -181,7 +194,7 @@ class ParameterWords:
         for shift in PACKED:
             moved, at = self._shifted(windows, rest[~explained[rest]], shift)
             alike, live, live_after = self._judge(moved)
-            bad = live & live_after & ~alike
+            bad = live & live_after & ~alike & may_be_address(self._read(moved.pair, moved.offset))
             explained[at[bad]] = True
             self._tell(moved, bad, PROOF_MOVED_OTHERWISE, "it names memory, and other memory in the second capture")
         found: Mask = explained[rest]
@@ -192,8 +205,9 @@ class ParameterWords:
         every = np.arange(len(left.pair))
         for shift in (0, *PACKED):
             moved, at = self._shifted(left, every, shift)
+            asked = (moved.before != moved.after) & may_be_address(self._read(moved.pair, moved.offset))
             for side, words, graphs in zip(self._sides, (moved.before, moved.after), self._graphs(moved), strict=True):
-                found[at] |= side.known.holds(words, graphs) & (moved.before != moved.after)
+                found[at] |= side.known.holds(words, graphs) & asked
         return found
 
     def _tell(self, windows: Windows, which: Mask, code: str, text: str) -> None:

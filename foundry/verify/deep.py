@@ -11,12 +11,14 @@ from foundry.archive.text import widened
 from foundry.errors import ArchiveError
 from foundry.findings import BLOB_OUTSIDE, VERIFY_CONTENTS, VERIFY_SUMMARY, Severity
 from foundry.model import Process
+from foundry.model.tables import Table
 from foundry.verify.graphs import check_graphs
 from foundry.verify.kernels import Wanted, check_image, of_outside, wanted_kernels
 from foundry.verify.places import Places
 from foundry.verify.pointers import check_pointers, pointers_of
 from foundry.verify.proof import check_proof
 from foundry.verify.report import Place, Problem, Report, of_archive
+from foundry.verify.sure import sure_pointers
 
 if TYPE_CHECKING:
     from foundry.archive import ProcessSummary
@@ -39,9 +41,7 @@ class Deep:
         self._report.pointers += len(pointers)
         for problem in check_graphs(process, places):
             self._report.add(problem)
-        for problem in check_pointers(process, places, pointers):
-            self._report.add(problem)
-        for problem in check_proof(process, pointers):
+        for problem in self._pointers(process, places, pointers):
             self._report.add(problem)
         for problem in _contents(process):
             self._report.add(problem)
@@ -49,6 +49,17 @@ class Deep:
             self._report.add(problem)
         for blob, wanted in wanted_kernels(process, places):
             self._wanted.setdefault(blob, []).append(wanted)
+
+    def _pointers(self, process: Process, places: Places, pointers: Table) -> list[Problem]:
+        """Check what words point to; only where something is wrong with all of them, the code tells which are read."""
+        found = [*check_pointers(process, places, pointers), *check_proof(process, pointers)]
+        if not found:
+            return []
+        try:
+            sure = sure_pointers(process, pointers, self._opened)
+        except ArchiveError as error:
+            return [*found, of_archive(error)]
+        return [*check_pointers(process, places, pointers, sure), *check_proof(process, pointers[sure])]
 
     def finish(self) -> None:
         """Check the images of all processes, and with them every section that no process has."""

@@ -22,14 +22,21 @@ from foundry.verify.places import Places
 from foundry.verify.report import Problem
 
 
-def check_pointers(process: Process, places: Places, table: Table) -> Iterator[Problem]:
-    """Check the pointers of every graph; `table` is what `find_pointers` gives."""
+def check_pointers(
+    process: Process, places: Places, table: Table, sure: npt.NDArray[np.bool_] | None = None
+) -> Iterator[Problem]:
+    """Check the pointers of every graph; `table` is what `find_pointers` gives.
+
+    `sure` tells which of them are read as pointers, all without it. Of the others a graph may say that it needs them,
+    or not.
+    """
+    sure = np.ones(len(table), np.bool_) if sure is None else sure
     bounds = np.searchsorted(table["graph"], np.arange(len(process.graphs) + 1))
     for index, graph in enumerate(process.graphs):
-        part = table[bounds[index] : bounds[index + 1]]
+        part, read = table[bounds[index] : bounds[index + 1]], sure[bounds[index] : bounds[index + 1]]
         if graph.restorable:
-            yield from _honoured(process, places, graph, part)
-        yield from _references(process, places, graph, part)
+            yield from _honoured(process, places, graph, part[read])
+        yield from _references(process, places, graph, part, read)
     yield from _spans(process, places, table)
 
 
@@ -51,11 +58,13 @@ def _honoured(process: Process, places: Places, graph: Graph, part: Table) -> It
         yield _problem(VERIFY_POINTER, Severity.ERROR, text, places, graph, row)
 
 
-def _references(process: Process, places: Places, graph: Graph, part: Table) -> Iterator[Problem]:
+def _references(
+    process: Process, places: Places, graph: Graph, part: Table, read: npt.NDArray[np.bool_]
+) -> Iterator[Problem]:
     """Compare what a graph says that it needs with what its nodes point to."""
-    held = part[(part["kind"] == Target.ALLOCATION) & (part["arena"] != Arena.SCRATCH)]
-    listed = np.array(graph.references, np.int64)
-    missing = np.flatnonzero(~np.isin(held["target"], listed))
+    inside = (part["kind"] == Target.ALLOCATION) & (part["arena"] != Arena.SCRATCH)
+    held, listed = part[inside], np.array(graph.references, np.int64)
+    missing = np.flatnonzero(~np.isin(held["target"], listed) & read[inside])
     if len(missing):
         row = held[missing[0]]
         text = f"{int(row['word']):#x} lies in {_target(process, row)}, which the graph does not list as needed"
@@ -64,9 +73,15 @@ def _references(process: Process, places: Places, graph: Graph, part: Table) -> 
     if len(extra):
         text = f"it lists allocation {int(extra[0])} as needed, and no node of it points there"
         yield Problem(VERIFY_REFERENCES, Severity.ERROR, text, places.graph(graph))
-    dangling = int(((part["kind"] == Target.DANGLING) & (part["type"] == NodeType.KERNEL)).sum())
-    if dangling != graph.dangling_words:
-        text = f"it says that {graph.dangling_words} of its words point to no allocation, and {dangling} do"
+    lost = (part["kind"] == Target.DANGLING) & (part["type"] == NodeType.KERNEL)
+    dangling = part[lost & read]
+    if len(dangling) and not graph.dangling_words:
+        row = dangling[0]
+        more = f", and {len(dangling) - 1} more of its words" if len(dangling) > 1 else ""
+        text = f"{int(row['word']):#x} lies in {_target(process, row)}{more}; it says that no word does"
+        yield _problem(VERIFY_DANGLING_COUNT, Severity.ERROR, text, places, graph, row)
+    elif not len(dangling) <= graph.dangling_words <= int(lost.sum()):
+        text = f"it says that {graph.dangling_words} of its words point to no allocation, and {len(dangling)} do"
         yield Problem(VERIFY_DANGLING_COUNT, Severity.ERROR, text, places.graph(graph))
 
 

@@ -9,11 +9,10 @@ import numpy.typing as npt
 
 from foundry.findings import VERIFY_PROOF, Severity
 from foundry.model import NodeType, Process
-from foundry.model.moving import Index
 from foundry.model.pointers import Target
 from foundry.model.tables import Table
-from foundry.model.views import rows
 from foundry.verify.report import Place, Problem
+from foundry.verify.sure import rows_of
 
 
 def check_proof(process: Process, pointers: Table) -> Iterator[Problem]:
@@ -30,20 +29,10 @@ def check_proof(process: Process, pointers: Table) -> Iterator[Problem]:
     left: list[npt.NDArray[np.uint32]] = [np.zeros(0, np.uint32)]
     for kind, keys in listed.items():
         part = live[live["type"] == kind]
-        key = _rows(process, kind, part) << 32 | part["offset"].astype(np.int64)
+        key = rows_of(process, kind, part) << 32 | part["offset"].astype(np.int64)
         left.append(part["graph"][~np.isin(key, keys)])
     graphs, counts = np.unique(np.concatenate(left), return_counts=True)
     for at, count in zip(graphs.tolist(), counts.tolist(), strict=True):
         graph = process.graphs[at]
         text = f"{count} words point to memory and are not among those that move, though the graph is called proven"
         yield Problem(VERIFY_PROOF, Severity.ERROR, text, Place(process.role, (graph.set, graph.key)))
-
-
-def _rows(process: Process, kind: NodeType, part: Table) -> Index:
-    """Give the row that each node owns."""
-    each = [np.flatnonzero(rows(group, kind)) for group in process.groups]
-    owners = [each[group] + (body << 32) for body, group in enumerate(process.bodies.tolist())]
-    joined = np.concatenate([np.zeros(0, np.int64), *owners])
-    wanted = (part["body"].astype(np.int64) << 32) + part["node"].astype(np.int64)
-    found: Index = np.searchsorted(joined, wanted)
-    return found

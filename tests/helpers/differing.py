@@ -52,6 +52,9 @@ class Given:
     def process(self, index: int) -> Process:
         return self.capture.processes[index]
 
+    def blob(self, index: int) -> bytes:
+        return self.capture.blobs[index]
+
 
 def examined(before: Capture, after: Capture) -> Report:
     """What `foundry diff` finds, even if both are alike."""

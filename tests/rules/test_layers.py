@@ -20,12 +20,13 @@ ALLOWED: dict[str, set[str]] = {
     "model": {"findings", "errors"},
     "spool": BASE,
     "binary": set(),
-    "pack": BASE | {"spool", "binary"},
+    "machine": BASE | {"binary"},
+    "pack": BASE | {"spool", "binary", "machine"},
     "archive": BASE,
     "image": BASE,
-    "diff": BASE | {"archive", "describe"},
-    "proof": BASE | {"diff", "pack"},
-    "verify": BASE | {"archive", "binary"},
+    "diff": BASE | {"archive", "describe", "machine"},
+    "proof": BASE | {"diff", "pack", "machine"},
+    "verify": BASE | {"archive", "binary", "machine"},
     "page": BASE | {"archive", "describe"},
     "compat": BASE | {"archive"},
     "describe": BASE,
@@ -33,7 +34,21 @@ ALLOWED: dict[str, set[str]] = {
     "launch": BASE | {"native"},
     "store": BASE | {"archive"},
     "session": BASE
-    | {"launch", "store", "spool", "binary", "pack", "archive", "image", "diff", "proof", "verify", "compat", "native"},
+    | {
+        "launch",
+        "store",
+        "spool",
+        "binary",
+        "machine",
+        "pack",
+        "archive",
+        "image",
+        "diff",
+        "proof",
+        "verify",
+        "compat",
+        "native",
+    },
     "capi": {"errors", "env"},
     "witness": {"errors", "env"},
     "graphs": PROGRAM_SIDE,
@@ -41,7 +56,7 @@ ALLOWED: dict[str, set[str]] = {
     "torch": PROGRAM_SIDE,
     "engines": PROGRAM_SIDE | {"torch"},
 }
-PURE = {"describe", "binary", "pack", "archive", "image", "diff", "proof", "verify", "model", "page"}
+PURE = {"describe", "binary", "machine", "pack", "archive", "image", "diff", "proof", "verify", "model", "page"}
 IMPURE_FOLDERS = {ROOT / "foundry" / "verify" / "device"}
 IMPURE_MODULES = {"subprocess", "time", "socket", "random", "datetime"}
 

@@ -10,8 +10,12 @@ from .processes import chosen
 from .request import Request
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from foundry.archive.opened import Opened
     from foundry.describe.documents import Graph, GraphRow
+    from foundry.model import Process
+    from foundry.model.reads import Index, Reads
 
 MOST_CANDIDATES = 8
 
@@ -21,7 +25,8 @@ def document_of(opened: Opened, request: Request, *, parameters: bool) -> Graph:
     from foundry.describe.graphs import Graphs
 
     index, row = _find(opened, request)
-    graphs = Graphs(opened.process(index))
+    process = opened.process(index)
+    graphs = Graphs(process, _reads(opened, process) if parameters else None)
     if request.node is None:
         return graphs.document(row["index"], parameters=parameters)
     place = request.node
@@ -32,6 +37,16 @@ def document_of(opened: Opened, request: Request, *, parameters: bool) -> Graph:
     if not any(found["nodes"] for found in graph["contents"]):
         raise NotInArchiveError(f"graph `{request.graph}` has no node {place.text}", hint=_numbers(row))
     return graph
+
+
+def _reads(opened: Opened, process: Process) -> Callable[[Index], Reads]:
+    """Give what looks into the code of launches, as far as the archive has it."""
+    from foundry.machine import reads_of
+
+    def blob(index: int) -> bytes | None:
+        return None if opened.head.blobs[index].library else opened.blob(index)
+
+    return lambda rows: reads_of(process, blob, rows)
 
 
 def _numbers(row: GraphRow) -> str:

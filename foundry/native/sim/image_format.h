@@ -2,13 +2,14 @@
  *
  *   foundry_sim_image_header
  *   text      lines, each ended by a line feed:
- *               kernel NAME STATIC_SHARED MAX_DYNAMIC_SHARED PARAMETERS OFFSET:SIZE...
+ *               kernel NAME STATIC_SHARED MAX_DYNAMIC_SHARED PARAMETERS OFFSET:SIZE... [unread OFFSET:SIZE...]
  *               global NAME SIZE
  *   zeros up to elf_offset (a multiple of 16)
  *   an ELF shared object for the host, whose symbols are the kernels and globals
  *
- * All numbers are little-endian; those in the text are decimal. total_size counts every byte from the magic to the end,
- * so that a reader who has only an address knows how much there is.
+ * `unread` names bytes of the parameters that the kernel never reads, for those who look into images; the simulator
+ * itself does not ask. All numbers are little-endian; those in the text are decimal. total_size counts every byte from
+ * the magic to the end, so that a reader who has only an address knows how much there is.
  */
 #ifndef FOUNDRY_SIM_IMAGE_FORMAT_H
 #define FOUNDRY_SIM_IMAGE_FORMAT_H

@@ -5,11 +5,12 @@
 
 The source says what is in it, one line each:
 
-    // kernel: NAME(TYPE, TYPE, ...) [static=BYTES] [dynamic=BYTES]
+    // kernel: NAME(TYPE, TYPE, ...) [static=BYTES] [dynamic=BYTES] [unread=OFFSET:SIZE,...]
     // global: NAME SIZE
 
 TYPE is ptr, i8 to i64, u8 to u64, f32, f64, or TYPE[N] for N of them in one parameter.
-Parameters lie at their natural alignment, as in CUDA.
+Parameters lie at their natural alignment, as in CUDA. `unread` names bytes of them that the kernel never reads; of a
+real kernel its code tells that.
 The same source and compiler give the same bytes.
 """
 
@@ -59,6 +60,8 @@ def describe(source: str) -> str:
             dynamic = int(options.get("dynamic", DEFAULT_DYNAMIC_SHARED - static))
             layout = parameter_layout(match[2])
             places = "".join(f" {offset}:{size}" for offset, size in layout)
+            unread = re.search(r"unread=([\d:,]+)", match[3])
+            places += " unread " + unread[1].replace(",", " ") if unread else ""
             lines.append(f"kernel {match[1]} {static} {dynamic} {len(layout)}{places}\n")
         elif match := GLOBAL.match(line):
             lines.append(f"global {match[1]} {match[2]}\n")
