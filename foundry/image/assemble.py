@@ -43,13 +43,14 @@ def _sections(process: Process, blobs: tuple[bytes, ...]) -> dict[str, npt.NDArr
     kernels = Kernels(process, bodies.kernels, blobs, store, strings)
     topology = Topology(process, bodies, kernels.kernel_index)
     records = Records(process, bodies)
-    held = references(process, restored)
+    history = log(process, strings)
+    held = references(process, restored, history.needed)
     graphs, reference_list = graph_table(process, topology, records, held.index, strings)
     mapped = _mapping_table(mappings(process, restored, blobs), store)
     blob_table, blob_bytes = store.packed()
     sections: dict[str, npt.NDArray[Any]] = {
         "devices": devices(process, strings),
-        "log": log(process),
+        "log": history.table,
         "allocations": held.table,
         "mappings": mapped,
         "blobs": blob_table,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 MAGIC = b"FDRYIMG1"
-ABI = 4
+ABI = 5
 """FOUNDRY_ABI."""
 SECTION_ALIGNMENT = 16
 BLOB_ALIGNMENT = 4096
@@ -26,7 +26,17 @@ DEVICE = np.dtype(
         ("arena_size", "<u8"),
     ]
 )
-LOG_ENTRY = np.dtype([("address", "<u8"), ("size", "<u8"), ("device", "<u4"), ("thread", "<u2"), ("freed", "<u2")])
+LOG_ENTRY = np.dtype(
+    [
+        ("address", "<u8"),
+        ("size", "<u8"),
+        ("device", "<u4"),
+        ("thread", "<u2"),
+        ("freed", "<u2"),
+        ("where", "<u4"),
+        ("pad", "<u4"),
+    ]
+)
 ALLOCATION = np.dtype(
     [
         ("address", "<u8"),
@@ -34,7 +44,7 @@ ALLOCATION = np.dtype(
         ("device", "<u4"),
         ("arena", "<u4"),
         ("restored", "<u4"),
-        ("pad", "<u4"),
+        ("log_entries", "<u4"),
     ]
 )
 MAPPING = np.dtype(

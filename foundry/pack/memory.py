@@ -6,8 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from foundry.model import NONE, Contents, Phase, PhaseKind, Range, RangeKind
+from foundry.findings import ALLOCATION_RACE
+from foundry.model import NONE, Arena, Phase, PhaseKind, Range, RangeKind
+from foundry.model.restorable import Problem
 from foundry.model.tables import ALLOCATION, Table, frozen
+from foundry.pack.contents import Recorded
+from foundry.pack.races import Allocators, racing
 from foundry.spool import events
 
 
@@ -19,8 +23,10 @@ class Memory:
         self.ranges: list[Range] = []
         self.owners: list[int] = []
         self.phases: list[Phase] = []
-        self.contents: dict[int, events.Contents] = {}
-        self._rows: list[list[int]] = []
+        self.recorded = Recorded()
+        self.allocators = Allocators()
+        self.rows: list[list[int]] = []
+        self._mains: list[int] = []
         self._live: dict[tuple[int, int], int] = {}
         self._live_ranges: dict[tuple[int, int], int] = {}
         self._open_phases: list[int] = []
@@ -36,8 +42,11 @@ class Memory:
         place = (event.device, event.address)
         if place in self._live:
             self._end(self._live.pop(place), step, thread)
-        self._live[place] = len(self._rows)
-        self._rows.append([*event[:3], event.ordinal, event.device, step, NONE, thread, 0, event.arena, event.origin])
+        self._live[place] = len(self.rows)
+        if event.arena == Arena.MAIN:
+            self._mains.append(len(self.rows))
+            self.allocators.told += 1
+        self.rows.append([*event[:3], event.ordinal, event.device, step, NONE, thread, 0, event.arena, event.origin])
 
     def free(self, event: events.Free, thread: int) -> None:
         """Note the end of an allocation."""
@@ -47,7 +56,30 @@ class Memory:
             self._end(row, step, thread)
 
     def _end(self, row: int, step: int, thread: int) -> None:
-        self._rows[row][6], self._rows[row][8] = step, thread
+        self.rows[row][6], self.rows[row][8] = step, thread
+
+    def contents(self, event: events.Contents) -> None:
+        """Note what an allocation that stands holds."""
+        found = (
+            row
+            for row in self._live.values()
+            if self.rows[row][0] <= event.address < self.rows[row][0] + self.rows[row][1]
+        )
+        self.recorded.fold(event, next(found, None))
+
+    def races(self, end: int) -> dict[int, Problem]:
+        """Give the allocations before a step that another thread's may change places with, by row, with what to say."""
+        before = [row for row in self._mains if self.rows[row][5] < end]
+        entries = [(self.rows[row][4], self.rows[row][7], self.rows[row][1]) for row in before]
+        found = {}
+        for step in racing(entries, self.allocators):
+            row = before[step]
+            text = (
+                f"memory (allocation {self.rows[row][3]} of {self.rows[row][1]} bytes by thread {self.rows[row][7]}) "
+                "that may change places with another thread's in the next run"
+            )
+            found[row] = Problem(ALLOCATION_RACE, text)
+        return found
 
     def range(self, event: events.Range, owner: int) -> None:
         """Note memory that the hook did not place; `owner` is the id of the image of a global."""
@@ -92,9 +124,9 @@ class Memory:
     def table(self) -> Table:
         """Make the table of allocations."""
         order = ("address", "size", "taken", "ordinal", "device", "born", "died", "born_thread", "died_thread")
-        table = np.zeros(len(self._rows), ALLOCATION)
+        table = np.zeros(len(self.rows), ALLOCATION)
         for index, name in enumerate((*order, "arena", "origin")):
-            table[name] = [row[index] for row in self._rows]
+            table[name] = [row[index] for row in self.rows]
         return frozen(table)
 
     def kept_ranges(self, image_ids: dict[int, int]) -> tuple[Range, ...]:
@@ -103,8 +135,3 @@ class Memory:
             replace(item, image=image_ids.get(owner, NONE))
             for item, owner in zip(self.ranges, self.owners, strict=True)
         )
-
-
-def contents_of(event: events.Contents, blob: int) -> Contents:
-    """Make the model's record of recorded bytes."""
-    return Contents(event.address, event.size, blob)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 import numpy as np
+import numpy.typing as npt
 
 from foundry.findings import (
     ALLOCATION_OUTSIDE,
@@ -16,12 +17,12 @@ from foundry.findings import (
     EXEC_CHANGED,
     LABEL_REPEATED,
     RANGE_MISSING,
-    SPOOL_BLOB_MISSING,
     SPOOL_NO_DRIVER,
     Finding,
     Severity,
 )
-from foundry.model import NONE, Contents, Context, Device, Graph, Image, Process
+from foundry.machine import reads_of
+from foundry.model import NONE, Context, Device, Graph, Image, Process
 from foundry.model.constants import TIME_SUFFIXES
 from foundry.model.memory import placed
 from foundry.model.restorable import Problem, Restorable, graph_ends
@@ -33,7 +34,7 @@ from foundry.pack.driver_events import DriverEvents
 from foundry.pack.grouping import Grouping
 from foundry.pack.images import Images, Keeper, model_kernel
 from foundry.pack.libraries import Origin, model_libraries
-from foundry.pack.memory import Memory, contents_of
+from foundry.pack.memory import Memory
 from foundry.spool import Entry, Spool, events
 
 
@@ -90,7 +91,9 @@ class ProcessPacker:
         elif isinstance(event, events.RangeGone):
             memory.range_gone(event)
         elif isinstance(event, events.Contents):
-            memory.contents[event.address] = event
+            memory.contents(event)
+        elif isinstance(event, events.Allocator):
+            memory.allocators.fold(event)
         elif isinstance(event, events.Phase):
             memory.phase(event)
         elif isinstance(event, events.Image):
@@ -196,6 +199,16 @@ class ProcessPacker:
         event_ids = self._renumber_events(graphs)
         grouping = Grouping()
         tops = [grouping.add(pending.body) for pending in graphs]
+        contents, doubts = self.memory.recorded.keep(
+            self.spool.blob,
+            self.store,
+            self.memory.rows,
+            tuple(self.devices.values()),
+            self.memory.ranges,
+            self.findings,
+            self.role,
+        )
+        doubts.update(self.memory.races(max([self.committed, *(pending.step for pending in graphs)])))
         begin, driver = self.spool.begin, self.driver or events.Driver(0, 0, "")
         taken = {pending.event.key for pending in graphs if not pending.event.set}
         unlabelled = (key for key in map("#{}".format, itertools.count()) if key not in taken)
@@ -213,7 +226,7 @@ class ProcessPacker:
             contexts=tuple(self.contexts),
             allocations=allocations,
             ranges=self.memory.kept_ranges(image_ids),
-            contents=self._contents(),
+            contents=contents,
             images=tuple(images),
             kernels=tuple(kernels),
             attribute_sets=tuple(self._attribute_sets),
@@ -236,7 +249,8 @@ class ProcessPacker:
             spent={name: value for name, value in self.counters.items() if name.endswith(TIME_SUFFIXES)},
         )
         process = replace(process, graphs=self._judged(process))
-        return audit(process, self.memory.ranges, self.findings)
+        reads = reads_of(process, self.store.blobs.__getitem__)
+        return audit(process, self.memory.ranges, self.findings, reads, _renumbered(doubts, inside))
 
     def _judged(self, process: Process) -> tuple[Graph, ...]:
         """Give a reason to the graphs whose nodes name what is not there."""
@@ -309,16 +323,11 @@ class ProcessPacker:
             reason=problem.sentence() if problem else "",
         )
 
-    def _contents(self) -> tuple[Contents, ...]:
-        kept = []
-        for event in self.memory.contents.values():
-            data = self.spool.blob(event.blob)
-            if data is None or len(data) != event.size:
-                text = f"`blob.{event.blob}` is missing from the spool, or is not of {event.size} bytes"
-                self.tell(SPOOL_BLOB_MISSING, Severity.ERROR, text)
-            else:
-                kept.append(contents_of(event, self.store.add(data)))
-        return tuple(kept)
+
+def _renumbered(doubts: dict[int, Problem], kept: npt.NDArray[np.bool_]) -> dict[int, Problem]:
+    """Give what is said of rows by their numbers in the table without those that were left out."""
+    numbers = np.cumsum(kept) - 1
+    return {int(numbers[row]): problem for row, problem in doubts.items() if kept[row]}
 
 
 def _all_bodies(graphs: list[PendingGraph]) -> list[ResolvedBody]:

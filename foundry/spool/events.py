@@ -8,7 +8,7 @@ from typing import NamedTuple
 from foundry.spool.bodies import Body, read_body
 from foundry.spool.cursor import Cursor
 
-ABI = 4
+ABI = 5
 """FOUNDRY_ABI: a spool of another number is of another build."""
 
 
@@ -98,11 +98,20 @@ class RangeGone(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """Bytes of arena memory at commit."""
+    """Bytes of memory that was allocated during a capture, as its graph was made; no blob: `code` says why not."""
 
     address: int
     size: int
     blob: int
+    code: str
+
+
+class Allocator(NamedTuple):
+    """A thread that allocates in the main arena came, born after that many allocations at least, or ended."""
+
+    thread: int
+    ended: int
+    before: int
 
 
 class Image(NamedTuple):
@@ -313,7 +322,8 @@ READERS: dict[int, Callable[[Cursor], tuple[object, ...]]] = {
     11: lambda c: Free(c.u64(), c.u32(), c.u8()),
     12: lambda c: Range(c.u8(), c.u64(), c.u64(), c.u64(), c.text()),
     13: lambda c: RangeGone(c.u8(), c.u64()),
-    14: lambda c: Contents(c.u64(), c.u64(), c.u32()),
+    14: lambda c: Contents(c.u64(), c.u64(), c.u32(), c.text()),
+    15: lambda c: Allocator(c.u16(), c.u8(), c.u64()),
     20: _image,
     21: lambda c: ImageLinked(c.u64(), c.u32(), c.u64()),
     22: lambda c: ImageGone(c.u64()),

@@ -101,7 +101,7 @@ def body(nodes: Sequence[bytes], edges: Sequence[tuple[int, int, int]] | None = 
 class SpoolWriter:
     """One process folder."""
 
-    def __init__(self, session: Path, role: str = "python-0", abi: int = 4, mode: int = 1) -> None:
+    def __init__(self, session: Path, role: str = "python-0", abi: int = 5, mode: int = 1) -> None:
         self.folder = session / role
         self.folder.mkdir(parents=True)
         self.frames: list[bytes] = []
@@ -155,7 +155,13 @@ class SpoolWriter:
         self.frame(13, struct.pack("<BQ", kind, address))
 
     def contents(self, address: int, data: bytes) -> None:
-        self.frame(14, struct.pack("<QQI", address, len(data), self.blob(data)))
+        self.frame(14, struct.pack("<QQI", address, len(data), self.blob(data)) + text(""))
+
+    def no_contents(self, address: int, size: int, code: str) -> None:
+        self.frame(14, struct.pack("<QQI", address, size, 0xFFFFFFFF) + text(code))
+
+    def allocator(self, thread: int, *, ended: bool = False, before: int = 0) -> None:
+        self.frame(15, struct.pack("<HBQ", thread, ended, before))
 
     def image(
         self,
@@ -250,6 +256,9 @@ class SpoolWriter:
 
     def told(self, code: str, words: str) -> None:
         self.frame(52, text(code) + text(words))
+
+    def restored(self, label: tuple[str, str], state: int, reason: str = "") -> None:
+        self.frame(60, text(label[0]) + text(label[1]) + bytes([state]) + text(reason) + bytes(8))
 
     def commit(self, ordinal: int = 0) -> None:
         self.frame(53, struct.pack("<I", ordinal))

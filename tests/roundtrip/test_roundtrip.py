@@ -25,6 +25,7 @@ NATIVE = {
     "fatbin": ("labelled", "kernels.fatbin"),
     "lazy_fatbin": ("labelled", "kernels.fatbin", "lazy"),
     "late_fatbin": ("labelled", "kernels.fatbin", "late"),
+    "tables": ("tables", "kernels.image", "many"),
     "graph": ("graph", "kernels.image"),
     "per_thread": ("per_thread",),
     "refused_nodes": ("refused_nodes",),
@@ -125,7 +126,7 @@ def test_code_that_the_packer_took_out_of_a_fatbin_is_told_as_such(
 
 
 @pytest.mark.parametrize(
-    "name", ["labelled", "lazy", "fatbin", "lazy_fatbin", "late_fatbin", "decode_server", "restore_program"]
+    "name", ["labelled", "lazy", "fatbin", "lazy_fatbin", "late_fatbin", "tables", "decode_server", "restore_program"]
 )
 def test_named_graphs_are_the_engines_and_the_program_captures_none(
     workshop: Workshop, tmp_path: Path, name: str

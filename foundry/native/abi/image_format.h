@@ -78,6 +78,8 @@ struct foundry_image_log_entry {
     uint32_t device;
     uint16_t thread;
     uint16_t freed; /* 1 = free */
+    uint32_t where; /* string, for messages: the phase it fell in, or the phase or graph before it */
+    uint32_t pad;
 };
 
 struct foundry_image_allocation {
@@ -86,7 +88,9 @@ struct foundry_image_allocation {
     uint32_t device;
     uint32_t arena;
     uint32_t restored; /* 0: the program must have made it itself, same base and size; 1: lies in MAPPINGS */
-    uint32_t pad;
+    /* Several threads allocated up to there: so many entries of the device's log must have come as they were captured
+     * for this to be the same allocation. 0: its place and size say so. */
+    uint32_t log_entries;
 };
 
 struct foundry_image_mapping {

@@ -23,7 +23,7 @@
 
 #include <stdint.h>
 
-#define FOUNDRY_ABI 4u
+#define FOUNDRY_ABI 5u
 
 enum foundry_event_kind {
     /* u32 abi; u32 mode (FOUNDRY_MODE_*); str role; str executable (base name); list<str key, str value> rank variables
@@ -52,8 +52,14 @@ enum foundry_event_kind {
     FOUNDRY_EVENT_RANGE = 12,
     /* u8 kind; u64 address */
     FOUNDRY_EVENT_RANGE_GONE = 13,
-    /* contents of arena memory, read at commit. u64 address; u64 size; u32 blob */
+    /* contents of memory of the graph arena that stands, read before the next graph is told; memory of that arena that
+       has none held zeros. u64 address; u64 size; u32 blob; str code: why they are not known (then blob is
+       FOUNDRY_NONE, and size that of the allocation), else empty: what was said of it so does not hold, it held zeros.
+       A later one for the address replaces it. */
     FOUNDRY_EVENT_CONTENTS = 14,
+    /* of threads that allocate in the main arena. u16 thread; u8 ended (1): it will do nothing more. Or come (0),
+       before its first: u64 number of main allocations told before it was born, at least; else 0 */
+    FOUNDRY_EVENT_ALLOCATOR = 15,
 
     /* u64 handle; u8 api (FOUNDRY_API_*); u8 format (FOUNDRY_FORMAT_*); u32 blob; u64 size; u8[32] key; u64 context
        (modules) ; list<u32 option, u64 value> JIT options with plain values; str provenance path; str build id (hex,

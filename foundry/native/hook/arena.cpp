@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "../restore/engine.h"
+#include "allocators.h"
 #include "arena_blocks.h"
 #include "arena_range.h"
+#include "contents.h"
 #include "counters.h"
 #include "mapping.h"
 #include "pool.h"
@@ -38,6 +40,8 @@ State &all() {
 
 // What is told of a block goes to the spool, and to the restore engine, which compares it with the archive's log.
 void tell_allocation(const Block &block) {
+    const bool main = block.arena == FOUNDRY_ARENA_MAIN;
+    if (main) allocator_begins();
     Frame(FOUNDRY_EVENT_ALLOCATION)
         .u64(block.address)
         .u64(block.size)
@@ -47,6 +51,7 @@ void tell_allocation(const Block &block) {
         .u8(block.origin)
         .u64(block.ordinal)
         .write();
+    if (main) allocator_ended();
     if (mode() == FOUNDRY_MODE_RESTORE && armed()) restore::allocated(block);
 }
 
@@ -107,6 +112,7 @@ CUresult arena_allocate(uint32_t device, int arena, size_t size, int origin, Blo
     if (result != CUDA_SUCCESS) return result;
     count(counters.allocations);
     tell_allocation(*block);
+    if (arena == FOUNDRY_ARENA_GRAPH) contents_allocated(*block, true);
     return CUDA_SUCCESS;
 }
 
@@ -189,6 +195,7 @@ void arena_revive(Block *block, size_t size, CUcontext context, int origin) {
     }
     count(counters.allocations);
     tell_allocation(*block);
+    if (block->arena == FOUNDRY_ARENA_GRAPH) contents_allocated(*block, false);
 }
 
 void arena_release(const Block &block) {
@@ -340,6 +347,7 @@ void arena_forget() {
     new (&mutex) std::mutex;
     state = nullptr;
     quarantined.store(false);
+    fence_forget();
     ranges_of_devices_forget();
     mapping_forget();
 }

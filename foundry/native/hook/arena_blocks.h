@@ -25,9 +25,14 @@ void arena_release_fenced(const std::vector<Block> &blocks);
 // Between true from fence_begin and fence_end no capture begins in this process; false: one is in progress.
 bool fence_begin();
 void fence_end();
+// Between true from still_begin and still_end no capture begins, and what is mapped stays mapped; false: a capture is
+// in progress, or somebody's fence does not end. The one who holds it may call fence_context.
+bool still_begin();
+void still_end();
 // A capture begins: counts it, then waits for fences under way (bounded).
 void capture_begun();
 void capture_ended();
+void fence_forget();
 
 } // namespace foundry
 

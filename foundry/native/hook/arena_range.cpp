@@ -22,7 +22,11 @@ constexpr size_t least_arena = 256 * gibibyte;
 // Free in ordinary processes, whatever address randomisation does. Never 0x600000000000, where position-independent
 // executables may lie. Odd in their upper half: two sizes beside each other, such as 1 and 16384, would else look like
 // an address of ours.
+#ifdef __SANITIZE_THREAD__
+constexpr CUdeviceptr candidates[] = {0x7e8500000000}; // what the sanitizer leaves, without address randomisation
+#else
 constexpr CUdeviceptr candidates[] = {0x403500000000, 0x203500000000, 0x303500000000, 0x503500000000, 0x103500000000};
+#endif
 
 enum class Stage : uint8_t { untried, making, standing, none };
 

@@ -17,15 +17,19 @@ namespace foundry {
 namespace {
 
 std::mutex mutex; // guards the two below
-std::vector<StreamKey> *streams;
+struct Capturing {
+    StreamKey key;
+    uint16_t thread; // that began it
+};
+std::vector<Capturing> *streams;
 std::vector<CUgraph> *graphs;
 
 void begun(const StreamKey &key) {
     count(counters.stream_captures);
     moment_first(Moment::first_capture);
     std::lock_guard<std::mutex> lock(mutex);
-    if (!streams) streams = new std::vector<StreamKey>;
-    streams->push_back(key);
+    if (!streams) streams = new std::vector<Capturing>;
+    streams->push_back({key, thread_ordinal()});
 }
 
 template <typename Condition> void remove_captures(Condition condition) {
@@ -51,7 +55,7 @@ void ended(CUstream stream, bool per_thread, CUresult result, CUgraph *graph) {
         Frame(FOUNDRY_EVENT_CAPTURE_FAILED).handle(stream).u32(result).write();
     }
     if (result != CUDA_SUCCESS && still_capturing(stream, per_thread)) return;
-    remove_captures([&key](const StreamKey &entry) { return entry == key; });
+    remove_captures([&key](const Capturing &entry) { return entry.key == key; });
     if (result != CUDA_SUCCESS || !graph || !*graph) return;
     std::lock_guard<std::mutex> lock(mutex);
     if (!graphs) graphs = new std::vector<CUgraph>;
@@ -68,17 +72,26 @@ bool captured_graph(CUgraph graph) {
     return false;
 }
 
+bool thread_captures() {
+    const uint16_t thread = thread_ordinal();
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!streams) return false;
+    for (const Capturing &entry : *streams)
+        if (entry.thread == thread) return true;
+    return false;
+}
+
 void captured_graph_gone(CUgraph graph) {
     std::lock_guard<std::mutex> lock(mutex);
     if (graphs) std::erase(*graphs, graph);
 }
 
 void captures_stream_gone(CUstream stream) {
-    remove_captures([stream](const StreamKey &entry) { return entry.stream == stream; });
+    remove_captures([stream](const Capturing &entry) { return entry.key.stream == stream; });
 }
 
 void captures_context_gone(CUcontext context) {
-    remove_captures([context](const StreamKey &entry) { return entry.context == context; });
+    remove_captures([context](const Capturing &entry) { return entry.key.context == context; });
 }
 
 void captures_forget() {

@@ -8,6 +8,8 @@ namespace foundry {
 
 // Whether the graph came out of cuStreamEndCapture.
 bool captured_graph(CUgraph graph);
+// Whether this thread began a capture that is in progress.
+bool thread_captures();
 // A captured graph's handle may mean another graph from here on.
 void captured_graph_gone(CUgraph graph);
 

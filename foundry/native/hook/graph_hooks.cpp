@@ -1,5 +1,6 @@
 // Executable graphs: recorded when they are made, noted when they change, counted when they are launched.
 #include "../table/call.h"
+#include "contents.h"
 #include "counters.h"
 #include "exec_table.h"
 #include "graph_record.h"
@@ -22,6 +23,7 @@ void instantiated(CUresult result, const CUgraphExec *exec, CUgraph graph, uint6
                      "more executable graphs are alive than the hook follows; more are not recorded");
         return;
     }
+    contents_take();
     record_graph(graph, *exec, flags);
     images_link_pending();
 }

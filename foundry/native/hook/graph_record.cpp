@@ -90,6 +90,9 @@ const char *Recording::attributes(CUgraphNode node) {
         // What kernel nodes of this driver do not have.
         if (result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_SUPPORTED) continue;
         if (result != CUDA_SUCCESS) return failed("launch attribute", result);
+        // The program's kernels know the node by a handle, and a launch is not what the node says.
+        if (id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE && room->deviceUpdatableKernelNode.deviceUpdatable)
+            return "may be changed by kernels while it runs (device-updatable)";
         size_t size = attribute_bytes;
         while (size && !value[size - 1]) --size;
         frame_.u32(id).bytes(value, size);

@@ -57,7 +57,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr 
         if (psize) *psize = block.size;
         return CUDA_SUCCESS;
     }
-    return gap(dptr) ? CUDA_ERROR_INVALID_VALUE : result;
+    return gap(dptr) ? CUDA_ERROR_NOT_FOUND : result;
 }
 
 CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr) {

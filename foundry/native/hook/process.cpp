@@ -4,9 +4,11 @@
 #include <stdlib.h>
 
 #include "../restore/engine.h"
+#include "allocators.h"
 #include "arena.h"
 #include "bypass.h"
 #include "captures.h"
+#include "contents.h"
 #include "contexts.h"
 #include "library_files.h"
 #include "spool.h"
@@ -20,6 +22,8 @@ void in_child() {
     restore::forked();
     spool_forget();
     arena_forget();
+    allocators_forget();
+    contents_forget();
     pool_forget();
     images_forget();
     captures_forget();

@@ -1,9 +1,11 @@
 target_sources(foundry_hook PRIVATE
+  hook/allocators.cpp
   hook/arena.cpp
   hook/arena_range.cpp
   hook/async_hooks.cpp
   hook/bypass.cpp
   hook/capture_hooks.cpp
+  hook/contents.cpp
   hook/context_hooks.cpp
   hook/counters.cpp
   hook/crc32c.cpp

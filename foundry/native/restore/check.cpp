@@ -167,6 +167,9 @@ class Check {
         for (size_t index = 0; index < log.size(); index++) {
             if (!image_.device(log[index].device)) return no(FOUNDRY_SECTION_LOG, index, "unknown device");
             if (log[index].freed > 1) return no(FOUNDRY_SECTION_LOG, index, "neither allocation nor free");
+            if (log[index].where >= count(FOUNDRY_SECTION_STRINGS))
+                return no(FOUNDRY_SECTION_LOG, index,
+                          found("string", log[index].where, count(FOUNDRY_SECTION_STRINGS)));
         }
         auto mappings = image_.mappings();
         uint64_t end = 0;
@@ -197,6 +200,7 @@ class Check {
             if ((allocation.address - device->base) / device->arena_size != allocation.arena)
                 return bad("not in its arena");
             if (allocation.restored > 1) return bad("neither the program's nor restored");
+            if (allocation.log_entries > log.size()) return bad("after more entries than the log has");
             if (allocation.restored && !mapped(allocation.address, allocation.size))
                 return reason_.empty() && bad("restored, but not in a mapping");
         }

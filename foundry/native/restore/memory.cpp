@@ -21,6 +21,17 @@ std::string sized(uint64_t address, uint64_t size) {
     return hexadecimal(address) + " of " + std::to_string(size) + " bytes";
 }
 
+std::string words(bool freed, uint64_t address, uint64_t size, unsigned thread) {
+    return (freed ? "a free of " + hexadecimal(address) : "an allocation at " + sized(address, size)) + " by thread " +
+           std::to_string(thread);
+}
+
+// "entry 7 (after graph `decode` `16`)"
+std::string entry_name(const Image &image, size_t number, const foundry_image_log_entry &entry) {
+    const char *where = image.string(entry.where);
+    return "entry " + std::to_string(number) + (*where ? " (" + std::string(where) + ")" : "");
+}
+
 struct Range {
     CUdeviceptr begin, end;
 };
@@ -120,6 +131,11 @@ bool Session::range_ready(uint32_t ordinal) {
     return state && state->range == Work::ready;
 }
 
+bool Session::log_matched(uint32_t ordinal, uint32_t entries) {
+    std::lock_guard<std::mutex> lock(mutex);
+    return device(ordinal)->log_position >= entries;
+}
+
 // The first reference that is not where the archive has it. A graph that had one missing is asked for that one first.
 Reason Session::check_references(uint32_t index) {
     const auto &graph = image->graphs()[index];
@@ -148,42 +164,60 @@ Reason Session::check_references(uint32_t index) {
             else if (block.address != expected.address || block.size != expected.size)
                 problem = "the allocation at " + sized(expected.address, expected.size) + " is now at " +
                           sized(block.address, block.size);
+            else if (!log_matched(expected.device, expected.log_entries))
+                problem = "several threads allocate, and not in the order of the capture, so that the memory at " +
+                          sized(expected.address, expected.size) + " may be another's";
         }
         if (problem.empty()) continue;
         std::lock_guard<std::mutex> lock(mutex);
         graphs[index].missing = at;
-        const DeviceState &state = *device(expected.device);
-        if (!state.log_difference.empty())
-            problem += "; " + state.log_difference;
-        else if (state.log_position < state.log.size())
-            problem += "; the program has made " + std::to_string(state.log_position) + " of " +
-                       std::to_string(state.log.size()) + " allocations and frees";
+        const Reason answer = log_answer(*device(expected.device));
+        if (!answer.empty()) problem += "; " + answer;
         return problem;
     }
     return {};
 }
 
-// Kept, not acted upon: an allocation that no graph refers to may differ.
+Reason Session::log_answer(const DeviceState &state) const {
+    if (!state.log_difference.empty()) return state.log_difference;
+    if (state.log_position >= state.log.size()) return {};
+    const auto &next = image->log()[state.log[state.log_position]];
+    Reason answer = "the program has made " + std::to_string(state.log_position) + " of " +
+                    std::to_string(state.log.size()) + " allocations and frees; missing is " +
+                    entry_name(*image, state.log_position, next) + ": " +
+                    words(next.freed, next.address, next.size, next.thread);
+    return state.log_strayed.empty() ? answer : answer + "; " + state.log_strayed;
+}
+
+// The first difference is kept. It counts where several threads allocate (log_entries); else an allocation that no
+// graph refers to may differ.
 void Session::compare_log(const Block &block, bool freed) {
-    if (block.arena != FOUNDRY_ARENA_MAIN) return;
     std::lock_guard<std::mutex> lock(mutex);
     DeviceState *state = device(block.device);
     if (!state || !state->log_difference.empty()) return;
     // The record ends where the capture was stored; a program that runs on makes more.
     if (state->log_position >= state->log.size()) return;
     const auto &expected = image->log()[state->log[state->log_position]];
+    const unsigned thread = thread_ordinal();
+    if (block.arena != FOUNDRY_ARENA_MAIN) {
+        if (!freed && !expected.freed && block.size == expected.size)
+            state->log_strayed =
+                std::string("one of that size was made in the ") +
+                (block.arena == FOUNDRY_ARENA_SCRATCH ? "scratch arena, in a phase that a restore skips"
+                                                      : "graph arena, during a capture") +
+                ", by thread " + std::to_string(thread);
+        return;
+    }
     if (expected.address == block.address && expected.freed == (freed ? 1 : 0) &&
         (freed || expected.size == block.size)) {
         state->log_position++;
+        state->log_strayed.clear();
         return;
     }
-    auto words = [](bool free, uint64_t address, uint64_t size) {
-        return free ? "a free of " + hexadecimal(address) : "an allocation at " + sized(address, size);
-    };
-    state->log_difference = "the allocation log differs at entry " + std::to_string(state->log_position) +
-                            ": captured " + words(expected.freed, expected.address, expected.size) + " by thread " +
-                            std::to_string(expected.thread) + ", now " + words(freed, block.address, block.size) +
-                            " by thread " + std::to_string(thread_ordinal());
+    state->log_difference = "the allocation log differs at " + entry_name(*image, state->log_position, expected) +
+                            ": captured " + words(expected.freed, expected.address, expected.size, expected.thread) +
+                            ", now " + words(freed, block.address, block.size, thread);
+    if (!state->log_strayed.empty()) state->log_difference += "; " + state->log_strayed;
 }
 
 } // namespace foundry::restore

@@ -1,8 +1,10 @@
 #include "respool.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
+#include "../hook/contents.h"
 #include "../hook/counters.h"
 #include "../hook/exec_table.h"
 #include "../hook/images.h"
@@ -119,6 +121,25 @@ void Respool::tell_allocation(uint32_t allocation) {
         .u64(allocations_told_++)
         .write();
     allocations_[wanted.address] = allocation;
+    tell_contents(wanted);
+}
+
+// What the engine filled it with.
+void Respool::tell_contents(const foundry_image_allocation &allocation) {
+    const Image &archive = *session_.image;
+    std::vector<uint8_t> bytes;
+    for (const auto &mapping : archive.mappings()) {
+        if (mapping.contents == FOUNDRY_NONE || mapping.device != allocation.device) continue;
+        const auto &blob = archive.blobs()[mapping.contents];
+        const uint64_t first = mapping.address + mapping.contents_offset;
+        const uint64_t begin = std::max(first, allocation.address);
+        const uint64_t end = std::min(first + blob.length, allocation.address + allocation.size);
+        if (begin >= end) continue;
+        bytes.resize(allocation.size);
+        memcpy(bytes.data() + (begin - allocation.address), archive.blob_bytes().data() + blob.offset + (begin - first),
+               end - begin);
+    }
+    if (!bytes.empty()) contents_tell(allocation.address, bytes.data(), bytes.size());
 }
 
 void Respool::graph_given(uint32_t graph) {

@@ -33,6 +33,7 @@ class Respool {
     // With the mutex held.
     void tell_image(uint32_t image);
     void tell_allocation(uint32_t allocation);
+    void tell_contents(const foundry_image_allocation &allocation);
 
     Session &session_;
     std::mutex mutex_; // keeps frames together that belong together; never held across a driver call

@@ -11,6 +11,7 @@
 #include "../hook/spool.h"
 #include "../hook/state.h"
 #include "respool.h"
+#include "standing.h"
 
 namespace foundry::restore {
 namespace {
@@ -240,7 +241,13 @@ bool Session::reserve(DeviceState &state) {
         else
             snprintf(text, sizeof text, "device %u: arenas captured with %llu bytes each, this one has %zu",
                      state.ordinal, static_cast<unsigned long long>(expected.arena_size), size);
-        disarm(text);
+        std::string reason = text;
+        if (base != expected.base) {
+            const std::string who =
+                who_stands_in(expected.base, expected.base + FOUNDRY_ARENA_COUNT * expected.arena_size);
+            if (!who.empty()) reason += "; " + who + " stands there";
+        }
+        disarm(reason.c_str());
     } else {
         claim_ranges(state);
         good = true;

@@ -103,6 +103,7 @@ struct DeviceState {
     std::vector<uint32_t> log; // entries of the LOG section for this device, in order
     size_t log_position = 0;
     Reason log_difference;
+    Reason log_strayed; // an allocation in another arena, of the size that the main arena's next was to have
 };
 
 struct Times {
@@ -154,7 +155,9 @@ class Session {
     Reason ensure_memory(uint32_t device, CUcontext context);
     Reason check_references(uint32_t graph);
     bool range_ready(uint32_t device);
+    bool log_matched(uint32_t device, uint32_t entries); // so many came as they were captured
     void compare_log(const Block &block, bool freed);
+    Reason log_answer(const DeviceState &device) const; // with the lock held; how the log stands, if not as captured
 
     // images.cpp
     Reason ensure_image(uint32_t index);

@@ -12,6 +12,7 @@ target_sources(foundry_hook PRIVATE
   restore/report.cpp
   restore/respool.cpp
   restore/session.cpp
+  restore/standing.cpp
   restore/template.cpp
   restore/verify.cpp
   restore/worker.cpp

@@ -57,7 +57,14 @@ void *take_pages(std::uint64_t size) {
         if (got == wanted) return got;
         if (got != MAP_FAILED) munmap(got, size);
     }
-    return nullptr;
+    // A process that holds all of that takes what is left.
+    void *got =
+        mmap(nullptr, size + block_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (got == MAP_FAILED) return nullptr;
+    std::uint64_t base = reinterpret_cast<std::uint64_t>(got), aligned = round_up(base, block_size);
+    if (aligned > base) munmap(got, aligned - base);
+    if (base + block_size > aligned) munmap(reinterpret_cast<void *>(aligned + size), base + block_size - aligned);
+    return reinterpret_cast<void *>(aligned);
 }
 
 void give_back_pages(void *address, std::uint64_t size) {

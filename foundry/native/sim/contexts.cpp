@@ -195,6 +195,16 @@ CUresult sim::cuCtxSynchronize_v2(CUcontext ctx) {
     return refuse_while_capturing(*context);
 }
 
+// Work is done at once, so there is none in progress that the event would stand for.
+CUresult sim::cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
+    Context *context = nullptr;
+    SIM_TRY(known_context(hCtx, &context));
+    std::shared_ptr<Event> event;
+    SIM_TRY(find_event(hEvent, &event));
+    if (event->context != hCtx) return CUDA_ERROR_INVALID_HANDLE;
+    return refuse_while_capturing(*context);
+}
+
 CUresult sim::cuCtxGetFlags(unsigned int *flags) {
     Context *context = nullptr;
     SIM_TRY(current_context(&context));

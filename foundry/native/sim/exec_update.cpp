@@ -107,6 +107,8 @@ CUresult update(CUgraphExec exec_handle, CUgraph graph_handle, Verdict *verdict)
     *verdict = compare_graphs(*exec->graph, *graph);
     if (verdict->result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
     take_over_graph(*exec->graph, *graph, *exec);
+    // Else an exec that is updated from one graph after the other would remember them all.
+    std::erase_if(exec->twins, [](const auto &known) { return !graph_registry().nodes.find(known.first); });
     return CUDA_SUCCESS;
 }
 

@@ -38,7 +38,7 @@ template <class Handle, class Object> class Table {
         auto found = objects_.find(to_value(handle));
         if (found == objects_.end()) return false;
         std::shared_ptr<Object> kept = found->second; // its destructor may come back to this table
-        retired_.push_back(found->first);
+        if (retired_.size() < most_retired) retired_.push_back(found->first);
         objects_.erase(found);
         return true;
     }
@@ -65,7 +65,8 @@ template <class Handle, class Object> class Table {
             return static_cast<std::uint64_t>(handle);
     }
     std::unordered_map<std::uint64_t, std::shared_ptr<Object>> objects_;
-    std::vector<std::uint64_t> retired_;
+    static constexpr std::size_t most_retired = 1024;
+    std::vector<std::uint64_t> retired_; // half of all new objects take one of these
 };
 
 } // namespace sim

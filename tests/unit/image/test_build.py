@@ -121,7 +121,7 @@ def test_each_blob_has_a_checksum_of_its_own(built: ImageFile) -> None:
 
 
 def test_the_log_is_the_main_arena_up_to_the_commit(built: ImageFile) -> None:
-    assert [row.tolist() for row in built.log] == [
+    assert [row.tolist()[:5] for row in built.log] == [
         (BASE, 1000, 0, 0, 0),
         (BASE + 1024, 500, 0, 0, 0),
         (BASE, 0, 0, 3, 1),
@@ -151,7 +151,8 @@ def test_references_name_what_stood_when_the_graph_was_made(built: ImageFile) ->
     part = built.references[row["first_reference"] : row["first_reference"] + row["reference_count"]]
     assert [built.allocations[number].tolist() for number in part] == [
         (BASE + 1024, 500, 0, 0, 0, 0),
-        (BASE, 700, 0, 0, 0, 0),
+        # Another thread freed what lay there before, so it is the same one only if all came as it did.
+        (BASE, 700, 0, 0, 0, 4),
         (GRAPH_ARENA + 512, 4096, 0, 2, 1, 0),
         (GRAPH_ARENA + 3 * PAGE, 64, 0, 2, 1, 0),
     ]
@@ -264,3 +265,48 @@ def test_the_hook_accepts_what_is_built(tmp_path: Path) -> None:
     paths.append(tmp_path / "rich.image")
     image.build(pack(tmp_path / "spool")[0], "python-0", paths[-1], IDENTITY)
     assert [(path.name, fault) for path, fault in zip(paths, image_faults(*paths), strict=True) if fault != "ok"] == []
+
+
+def test_an_entry_of_the_log_says_what_it_is_near(tmp_path: Path) -> None:
+    spool = SpoolWriter(tmp_path)
+    spool.driver()
+    spool.device()
+    spool.context(0xC0)
+    spool.allocation(BASE, 64)
+    spool.graph(0x90, body([memset_node(BASE)]), ("decode", "16"), 0xC0)
+    spool.allocation(BASE + 512, 64, 0, 1)
+    for kind, name in ((1, "warm-up"), (2, "")):
+        spool.phase(True, kind, name)
+        spool.allocation(BASE + 1024 * (1 + kind), 64, 0, 1 + kind)
+        spool.phase(False, kind, name)
+    spool.free(BASE)
+    capture, _ = pack(spool.write())
+    image.build(capture, "python-0", tmp_path / "x.image", IDENTITY)
+    built = ImageFile(tmp_path / "x.image")
+    assert [built.string(row["where"]) for row in built.log] == [
+        "before the first graph",
+        "after graph `decode` `16`",
+        "in phase `warm-up`",
+        "in a phase",
+        "after a phase",
+    ]
+
+
+def test_contents_far_apart_are_pieces_of_their_own(tmp_path: Path) -> None:
+    spool = SpoolWriter(tmp_path)
+    spool.driver()
+    spool.device()
+    spool.context(0xC0)
+    spool.allocation(GRAPH_ARENA, 9 * PAGE, 2)
+    for at, data in ((PAGE - 2, b"over"), (PAGE + 100, b"same"), (5 * PAGE, b"far"), (9 * PAGE - 4, b"last")):
+        spool.contents(GRAPH_ARENA + at, data)
+    spool.graph(0x90, body([memset_node(GRAPH_ARENA)]), ("decode", "16"), 0xC0)
+    capture, _ = pack(spool.write())
+    image.build(capture, "python-0", tmp_path / "x.image", IDENTITY)
+    built = ImageFile(tmp_path / "x.image")
+    assert [
+        ((int(row["address"]) - GRAPH_ARENA) // PAGE, int(row["size"]) // PAGE, int(row["contents_offset"]))
+        for row in built.mappings
+    ] == [(0, 2, PAGE - 2), (2, 3, 0), (5, 1, 0), (6, 2, 0), (8, 1, PAGE - 4)]
+    held = [built.blob(row["contents"]) for row in built.mappings if row["contents"] != NONE]
+    assert held == [b"over" + bytes(98) + b"same", b"far", b"last"]
