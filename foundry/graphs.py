@@ -80,7 +80,7 @@ class Answers:
             return None
         verdict = witness.compare(subject, metadata.get("witness"))
         self.hook.count(witness.counter_of(verdict.code))
-        if verdict.code == witness.DIFFERS:
+        if witness.refuses(verdict):
             return str(verdict)
         self._tell(key, verdict)
         return None

@@ -20,7 +20,6 @@ from foundry.errors import (
     CommandFailedError,
     FoundryError,
     NoHookedProcessError,
-    NotProvenError,
     NotReadyError,
     UsageError,
 )
@@ -28,7 +27,7 @@ from foundry.findings import DISARMED, Finding
 from foundry.launch import environment as launch_environment
 from foundry.launch import executable as executables
 from foundry.launch.supervisor import Ended, Supervisor
-from foundry.session import context, product, proving
+from foundry.session import context, product
 from foundry.session.listener import Listener
 from foundry.session.product import Product
 from foundry.session.proving import Packed, Proven
@@ -41,6 +40,7 @@ from foundry.store import catalog, key, location
 if TYPE_CHECKING:
     from foundry.model import Capture as Model
     from foundry.model import Range
+    from foundry.session.scrubbing import Scrubbed
 
 TICK_SECONDS = 0.1
 FIRST_USE_SECONDS = 5.0
@@ -51,7 +51,7 @@ STOP_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked for. `output` None means the store."""
+    """What the user asked for. `output` None means the store. What `scrub` needs, `prove` and `witness`, it brings."""
 
     command: Sequence[str]
     output: Path | None = None
@@ -65,6 +65,8 @@ class Request:
     thin: bool = False
     witness: bool = False
     prove: bool = False
+    scrub: bool = False
+    contents: bool = True
     quiet: bool = False
 
 
@@ -78,6 +80,7 @@ class Outcome:
     seconds: float
     problem: FoundryError | None
     proven: Proven | None = None
+    scrubbed: Scrubbed | None = None
 
     def as_dict(self) -> dict[str, object]:
         """For machines."""
@@ -90,14 +93,20 @@ class Outcome:
         result.update(self.product.as_dict() if self.product else {"archive": None})
         if self.proven:
             result["proof"] = self.proven.as_dict()
+        if self.scrubbed:
+            result["scrub"] = self.scrubbed.as_dict()
         return result
 
 
 def run(request: Request, environment: Mapping[str, str], listener: Listener, *, version: str) -> Outcome:
     """Run the command under the hook and write its archive. Raises FoundryError if the command was not started.
 
-    If it is to be proven, the command runs a second time after that.
+    If it is to be proven, the command runs a second time after that, and to be scrubbed a third time.
     """
+    if request.scrub:
+        request = replace(request, prove=True, witness=True)
+    if not request.contents:
+        environment = {**environment, env.CONTENTS: "0"}
     if request.prove and (request.ready_url or request.ready_log) and not request.stop_when_ready:
         raise UsageError(
             "to be proven, the command must run twice, and a server does not end by itself",
@@ -107,11 +116,11 @@ def run(request: Request, environment: Mapping[str, str], listener: Listener, *,
         listener.warn(warning)
     found = executables.find(request.command, environment)
     executables.require_hookable(found, environment)
-    target, replace = _target(request, found, environment, listener)
+    target, may_replace = _target(request, found, environment, listener)
     known = context.of_command(request.command, environment, version=version, simulated=request.simulated)
     _tell_left_overs(known, listener)
     with Workspace() as workspace:
-        capture = _Capture(request, workspace, target, replace, listener)
+        capture = CaptureRun(request, workspace, target, may_replace, listener)
         capture.context = known
         capture.lean = lambda whole: _lean(whole, found, environment)
         workspace.note(
@@ -134,52 +143,9 @@ def run(request: Request, environment: Mapping[str, str], listener: Listener, *,
             outcome = capture.finish(ended, time.monotonic() - started)
         if not request.prove:
             return outcome
-        return _proven(request, capture, outcome, lambda packed: _second(request, found, environment, packed, listener))
+        from foundry.session import again
 
-
-def _second(
-    request: Request,
-    found: executables.Executable,
-    environment: Mapping[str, str],
-    first: Packed,
-    listener: Listener,
-) -> tuple[Packed | None, Ended]:
-    """Run the command once more, with its memory elsewhere. What it prints was said once: it goes to standard error."""
-    listener.note("running the command once more, with its memory elsewhere, for the proof")
-    with Workspace() as workspace:
-        capture = _Second(request, workspace, workspace.folder, False, listener)
-        capture.context = {}
-        hooked = launch_environment.for_capture(
-            proving.elsewhere(environment, first.capture, simulated=request.simulated),
-            spool=workspace.spool,
-            status=workspace.status,
-            quiet=True,
-            simulated=request.simulated,
-        )
-        hooked.update(proving.elsewhere({}, first.capture, simulated=False))
-        with Supervisor(workspace.folder, workspace.worth_keeping) as supervisor:
-            on_line = capture.log_watch.look_at if capture.log_watch else None
-            ended = supervisor.run(found, hooked, tick=capture.tick, on_line=on_line, all_to_stderr=True)
-            capture.finish(ended, 0.0)
-        return capture.packed, ended
-
-
-def _proven(
-    request: Request, capture: _Capture, outcome: Outcome, second: Callable[[Packed], tuple[Packed | None, Ended]]
-) -> Outcome:
-    """Add a proof to a capture that went well."""
-    first, written = capture.packed, outcome.product
-    if outcome.problem or outcome.exit_code or first is None or written is None:
-        return outcome
-    other, ended = second(first)
-    if other is None or (ended.code and not (ended.asked and request.stop_when_ready)):
-        how = "left nothing to compare" if other is None else f"ended with {_how(ended)}"
-        problem = NotProvenError(f"not proven: the second run of the command {how}; the archive is written")
-        return replace(outcome, exit_code=problem.exit_code, problem=problem)
-    proven = proving.compare(first, other, written)
-    capture.tell_proven(proven)
-    code = proven.problem.exit_code if proven.problem else outcome.exit_code
-    return replace(outcome, exit_code=code, problem=proven.problem, product=proven.product, proven=proven)
+        return again.proven(again.Command(request, found, environment, listener), capture, outcome)
 
 
 def _lean(capture: Model, found: executables.Executable, environment: Mapping[str, str]) -> Model:
@@ -214,7 +180,7 @@ def _target(
             salt=place.salt(),
         ).name
         return place.writable / name, True
-    target = request.output.absolute()
+    target = executables.absolute(request.output)
     if target.exists() and not target.is_file():
         what = "a folder" if target.is_dir() else "not a regular file"
         raise ArchiveExistsError(f"`{target}` is {what}", hint="name a file: `-o FILE`")
@@ -227,7 +193,7 @@ def _target(
     return target, request.force
 
 
-class _Capture:
+class CaptureRun:
     """The state of one capture while its command runs and afterwards."""
 
     context: dict[str, str]
@@ -366,11 +332,11 @@ class _Capture:
             for line in product.worst_findings(self._product.findings):
                 self._listener.note(f"  {line}")
 
-    def tell_proven(self, proven: Proven) -> None:
-        """Say what the second run proved."""
-        self._product = proven.product
+    def tell(self, written: Product, line: str) -> None:
+        """Say that the archive was written anew, and what another run showed."""
+        self._product = written
         self._tell_written()
-        self._listener.note(f"  {proven.line()}")
+        self._listener.note(f"  {line}")
 
     def _outcome(self, ended: Ended, seconds: float) -> Outcome:
         problem = self._problem
@@ -386,19 +352,10 @@ class _Capture:
             code = problem.exit_code
         if problem is None and ended.failed and not stopped_by_us:
             kept = f"what it captured is kept in `{self._product.path}`" if self._product else "nothing was captured"
-            problem = CommandFailedError(f"the command ended with {_how(ended)}; {kept}", exit_code=code)
+            problem = CommandFailedError(f"the command ended with {how(ended)}; {kept}", exit_code=code)
         if isinstance(problem, NoHookedProcessError) and ended.failed:
-            problem = CommandFailedError(f"the command ended with {_how(ended)}; {problem}", exit_code=code)
+            problem = CommandFailedError(f"the command ended with {how(ended)}; {problem}", exit_code=code)
         return Outcome(code, ended, self._product, seconds, problem)
-
-
-class _Second(_Capture):
-    """The second run of a command: packed, and not written."""
-
-    doing = "comparing"
-
-    def _put(self, capture: Model, findings: list[Finding], *, again: bool) -> Product | None:
-        return None
 
 
 def _gave_up(findings: Sequence[Finding]) -> set[str]:
@@ -416,7 +373,8 @@ def _unexpected(error: Exception) -> FoundryError:
     )
 
 
-def _how(ended: Ended) -> str:
+def how(ended: Ended) -> str:
+    """Say how a command ended."""
     if ended.signal_number:
         return f"signal {ended.signal_number} ({signal.Signals(ended.signal_number).name})"
     return f"exit code {ended.code}"

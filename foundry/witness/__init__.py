@@ -17,6 +17,7 @@ from foundry.witness.judging import (
     counter_of,
     make,
     outcome_of,
+    refuses,
     seed_of,
     witness_wanted,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "counter_of",
     "make",
     "outcome_of",
+    "refuses",
     "seed_of",
     "witness_wanted",
 ]

@@ -71,7 +71,12 @@ def witness_wanted() -> bool:
 
 def check_wanted() -> bool:
     """Whether `foundry restore --check` started this process."""
-    return os.environ.get(env.CHECK) == "1"
+    return os.environ.get(env.CHECK) in ("1", env.CHECK_ONLY)
+
+
+def refuses(verdict: Verdict) -> bool:
+    """Whether the graph must not be used: it differs, or only graphs that were found equal may be."""
+    return verdict.code == DIFFERS or (verdict.code is not None and os.environ.get(env.CHECK) == env.CHECK_ONLY)
 
 
 def counter_of(code: str | None) -> str:
