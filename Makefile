@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml $(shell find foundry cli -type f -not -path '*/__pycache__/*' -not -path 'foundry/_lib/*' -not -path 'foundry/cli/*')
 
-.PHONY: help demo test test-gpu lint format sanitize fuzz bench bench-gpu clean
+.PHONY: help demo test test-gpu soak-gpu lint format sanitize tsan fuzz bench bench-gpu clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,6 +32,9 @@ test: .venv/installed ## Run every test that needs no GPU
 test-gpu: ## Run the GPU tests with the real driver and the torch of $(PYTHON)
 	$(PYTHON) -m pytest -m gpu tests/gpu
 
+soak-gpu: ## Capture and restore 50 times and replay 10,000 times on the GPU: nothing may grow
+	$(PYTHON) tests/gpu/run_all.py build/soak driver_answers soak_runs soak_cycles
+
 lint: .venv/linters ## Check style, types and house rules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -49,6 +52,9 @@ format: .venv/linters ## Rewrite the code in the house style
 
 sanitize: .venv/builders ## Build the native part with ASan and UBSan and run the native tests on it
 	FOUNDRY_SANITIZE=1 $(BIN)/pytest tests/native
+
+tsan: .venv/builders ## Build the hook with ThreadSanitizer and run the thread and fork storms on it
+	$(BIN)/python tests/races/run.py --build build/tsan
 
 fuzz: .venv/installed ## Fuzz both readers of archives for half an hour
 	$(BIN)/python -m pip install --quiet atheris

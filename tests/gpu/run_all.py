@@ -20,10 +20,13 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1] / "benchmarks")]
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "benchmarks"), str(HERE.parent / "soak")]
 
 import decode_job  # noqa: E402
+import soak  # noqa: E402
 from archive_tools import archive_tools  # noqa: E402
+from driver_answers import driver_answers  # noqa: E402
+from proving import proven_and_moved  # noqa: E402
 from scenarios import FOUNDRY, SCENARIOS  # noqa: E402
 
 
@@ -45,8 +48,32 @@ def benchmark(folder: Path) -> dict[str, Any]:
     return {"figures": decode_job.short(figures)}
 
 
-STEPS: dict[str, Any] = {**SCENARIOS, "archive_tools": archive_tools, "benchmark": benchmark}
-WITH_FIGURES = ("archive_tools", "benchmark")
+def soak_cycles(folder: Path) -> dict[str, Any]:
+    """Capture and restore again and again, for no longer than is set aside for it."""
+    seconds = float(os.environ.get("SOAK_SECONDS", "170"))
+    return with_machine(soak.cycles(folder, count=50, seconds=seconds, at_once=4))
+
+
+def soak_runs(folder: Path) -> dict[str, Any]:
+    """Replay, capture and update for long."""
+    return with_machine(soak.runs(folder))
+
+
+def with_machine(figures: dict[str, Any]) -> dict[str, Any]:
+    """Say with the figures what they were measured on."""
+    return {"figures": {"date": time.strftime("%Y-%m-%d"), "machine": decode_job.machine(), **figures}}
+
+
+STEPS: dict[str, Any] = {
+    **SCENARIOS,
+    "driver_answers": driver_answers,
+    "soak_runs": soak_runs,
+    "soak_cycles": soak_cycles,
+    "proven_and_moved": proven_and_moved,
+    "archive_tools": archive_tools,
+    "benchmark": benchmark,
+}
+WITH_FIGURES = ("soak_runs", "soak_cycles", "archive_tools", "benchmark")
 
 
 def main() -> int:

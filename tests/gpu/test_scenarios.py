@@ -43,12 +43,34 @@ def test_scenario(name: str, tmp_path: Path) -> None:
     SCENARIOS[name](tmp_path)
 
 
+def test_the_simulator_answers_as_the_driver_does(tmp_path: Path) -> None:
+    from driver_answers import driver_answers
+
+    driver_answers(tmp_path)
+
+
+@pytest.mark.parametrize("what", ["runs", "cycles"])
+def test_nothing_grows(what: str, tmp_path: Path) -> None:
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "soak"))
+    import soak
+
+    getattr(soak, what)(tmp_path)
+
+
 def test_the_archive_tools(tmp_path: Path) -> None:
     if importlib.util.find_spec("torch") is None:
         pytest.skip("torch is not installed")
     from archive_tools import archive_tools
 
     archive_tools(tmp_path)
+
+
+def test_a_proven_archive_elsewhere(tmp_path: Path) -> None:
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed")
+    from proving import proven_and_moved
+
+    proven_and_moved(tmp_path)
 
 
 def test_the_whole_decode_job(tmp_path: Path) -> None:
