@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -16,6 +17,8 @@ DATA_COMMANDS = ("inspect", "list", "verify", "diff", "pack", "doctor")
 """Commands whose output is data: with --json an error is, too."""
 USAGE_CODE = 2
 FAILURE_CODE = 125
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What a standard stream may answer that cannot take more."""
 
 
 def split(arguments: list[str]) -> tuple[list[str], list[str] | None]:
@@ -29,9 +32,26 @@ def split(arguments: list[str]) -> tuple[list[str], list[str] | None]:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run `foundry` and exit."""
+    _open_closed_streams()
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # a file name need not be text
-    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+    words = sys.argv[1:] if arguments is None else arguments
+    if words[:1] and words[0] in RUNNERS and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # Python's exception is lost where it comes within an import, and the command would start all the same.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.exit(run(words))
+
+
+def _open_closed_streams() -> None:
+    """Put nothing where a standard stream is closed: no file that is opened later must be taken for it."""
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            if nothing != number:
+                os.dup2(nothing, number)
+                os.close(nothing)
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
 
 
 def run(arguments: list[str]) -> int:
@@ -63,6 +83,10 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if hasattr(error, "format_message") and hasattr(error, "exit_code"):
             return _usage(error, ours, command)
+        if isinstance(error, OSError) and error.errno in UNWRITABLE and error.filename is None:
+            _let_go_of_output()
+            report(f"cannot write to standard output: {error.strerror}", code="disk-full")
+            return FAILURE_CODE
         if os.environ.get(env.TRACEBACK):
             raise
         report(
@@ -75,9 +99,14 @@ def run(arguments: list[str]) -> int:
 
 
 def _unread() -> int:
-    """Whoever read our output has seen enough; end without Python's complaint when it closes what is left."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    """Whoever read our output has seen enough."""
+    _let_go_of_output()
     return 128 + signal.SIGPIPE
+
+
+def _let_go_of_output() -> None:
+    """Drop what is not written, without Python's complaint when it closes that."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _restore_at_once(context: Any, ours: list[str]) -> int | None:
@@ -119,4 +148,4 @@ def report(message: str, hint: str | None = None, *, code: str = "failed", as_js
         sys.stderr.write(f"foundry: error: {message}\n" + (f"\nhint: {hint}\n" if hint else ""))
         sys.stderr.flush()
     except OSError:
-        pass  # nobody reads it; the exit status says it too
+        _let_go_of_output()  # nobody reads it; the exit status says it too

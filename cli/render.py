@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+MOST_OF_COMMAND = 400
+"""Of an archive's command, where it is not what was asked for."""
 WIDTH_WHEN_PIPED = 200
 
 
@@ -101,6 +103,12 @@ def command_line(context: dict[str, str]) -> str:
         return shlex.join(str(word) for word in words)
     except (ValueError, TypeError):
         return ""
+
+
+def shown_command(context: dict[str, str]) -> str:
+    """Write the captured command for a screen that has more to show."""
+    text = command_line(context)
+    return text if len(text) <= MOST_OF_COMMAND else f"{text[: MOST_OF_COMMAND - 4]} ..."
 
 
 def driver_version(number: int) -> str:

@@ -140,8 +140,15 @@ class NotProvenError(FoundryError):
     code = "not-proven"
 
 
+class NotScrubbedError(FoundryError):
+    """The archive is written, and graphs in it kept what may be noise."""
+
+    exit_code = 3
+    code = "not-scrubbed"
+
+
 class AbandonedError(FoundryError):
-    """A signal ended what Foundry itself was doing after the command had ended."""
+    """A signal ended what Foundry itself was doing while no command ran."""
 
     code = "abandoned"
 

@@ -53,6 +53,13 @@ FOREIGN_MEMORY = "foreign-memory"
 DANGLING_POINTER = "dangling-pointer"
 DANGLING_WORD = "dangling-word"
 HOST_COPY = "host-copy"
+ALLOCATION_RACE = "allocation-race"
+CONTENTS_UNREAD = "contents-unread"
+CONTENTS_TOO_LARGE = "contents-too-large"
+CONTENTS_ADDRESSES = "contents-addresses"
+CONTENTS_REPLACED = "contents-replaced"
+CONTENTS_FOREIGN = "contents-foreign"
+CONTENTS_LATE = "contents-late"
 RANGE_MISSING = "range-missing"
 ALLOCATION_OUTSIDE = "allocation-outside"
 
@@ -61,6 +68,10 @@ PROOF_NOT_MOVED = "proof-not-moved"
 PROOF_MOVED_OTHERWISE = "proof-moved-otherwise"
 PROOF_NOISE_KNOWN = "proof-noise-known"
 PROOF_UNLIKE = "proof-unlike"
+
+# Of scrubbing
+SCRUBBED = "scrubbed"
+SCRUB_KEPT = "scrub-kept"
 
 # Of a process about itself
 DISARMED = "disarmed"

@@ -16,7 +16,12 @@ from ..options import RUN_CODES, JsonLine, Quiet, Simulated
 
 NAME = "capture"
 SHORT = "Run CMD and archive its CUDA graphs and kernels."
-EXIT_CODES = ("0    the command ended well and its archive is written", *RUN_CODES)
+EXIT_CODES = (
+    "0    the command ended well and its archive is written",
+    RUN_CODES[0],
+    "3    the archive is written, and --prove or --scrub could not do all of it",
+    *RUN_CODES[1:],
+)
 USAGE = "[OPTIONS] -- CMD..."
 
 
@@ -65,11 +70,27 @@ def command(
             help="Replay each graph on stated numbers, and keep digests of the results for restore --check.",
         ),
     ] = False,
+    no_contents: Annotated[
+        bool,
+        typer.Option(
+            "--no-contents",
+            help="Do not keep what CMD puts into memory that it allocates while it captures. "
+            "Sound only if its graphs write there first.",
+        ),
+    ] = False,
     prove: Annotated[
         bool,
         typer.Option(
             "--prove",
             help="Run CMD twice, with its memory elsewhere, and prove which words of its graphs are addresses.",
+        ),
+    ] = False,
+    scrub: Annotated[
+        bool,
+        typer.Option(
+            "--scrub",
+            help="Run CMD three or four times, and zero what is noise in the parameters of its graphs where a replay "
+            "gives the same without it. Implies --prove and --witness.",
         ),
     ] = False,
     quiet: Quiet = False,
@@ -103,6 +124,8 @@ def command(
         thin=thin,
         witness=witness,
         prove=prove,
+        scrub=scrub,
+        contents=not no_contents,
         quiet=quiet,
     )
     outcome = capture.run(request, session.environment, session, version=version())

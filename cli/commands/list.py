@@ -11,7 +11,7 @@ from foundry.session.product import count, readable_size
 
 from ..context import Context
 from ..options import Json
-from ..render import command_line, plain, print_json, print_lines, print_table, width
+from ..render import command_line, plain, print_json, print_lines, print_table, shown_command, width
 
 if TYPE_CHECKING:
     from foundry.store.catalog import Entry
@@ -96,7 +96,7 @@ def _gpus_in_words(entry: Entry) -> str:
 
 
 def _command(entry: Entry) -> str:
-    return command_line(entry.summary.context) if entry.summary else entry.fault
+    return shown_command(entry.summary.context) if entry.summary else entry.fault
 
 
 def _time(seconds: float, layout: str) -> str:

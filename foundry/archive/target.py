@@ -88,6 +88,7 @@ def _unfinished(folder: Path) -> tuple[int, Path]:
     """Make an unfinished file and hold it. Until it is held, another writer may remove it: then once more."""
     while True:
         handle, name = tempfile.mkstemp(prefix=_PREFIX, suffix=_SUFFIX, dir=folder)
+        os.fchmod(handle, 0o600)  # whatever the mask
         with suppress(OSError):
             fcntl.flock(handle, fcntl.LOCK_EX)
         if os.fstat(handle).st_nlink:

@@ -102,11 +102,12 @@ def release(context: Context, now: str, *, simulated: bool) -> Iterator[Item]:
 def command(context: Context, arguments: Sequence[str] | None, environment: Mapping[str, str]) -> Iterator[Item]:
     """Compare the command line, masked, and the variables. `arguments` None: there is no command to compare."""
     captured = captured_arguments(context)
-    if captured and arguments is not None:
+    if arguments is not None:
         import shlex
 
-        level = _arguments_level(captured, arguments)
-        yield Item(codes.ARGUMENTS, "command", shlex.join(captured), shlex.join(arguments), level)
+        level = _arguments_level(captured, arguments) if captured else Level.UNKNOWN
+        told = shlex.join(captured) if captured else "not recorded"
+        yield Item(codes.ARGUMENTS, "command", told, shlex.join(arguments), level)
     if captured:
         for name, worst in _VARIABLE_LEVELS.items():
             before, now = context.get(VARIABLE + name), environment.get(name)

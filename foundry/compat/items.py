@@ -26,6 +26,9 @@ class Level(str, Enum):
 
 ORDER = tuple(Level)
 """Worst first."""
+MOST_OF_VALUE = 240
+"""Of what differs, as people are told it; machines are told all."""
+CONTEXT = 40
 MISMATCH_CODE = 5
 """Exit status of a comparison in which something speaks against a restore."""
 
@@ -44,7 +47,8 @@ class Item:
     def __str__(self) -> str:
         """For people; the hook words what it gives up for in the same way."""
         where = f"{self.where}: " if self.where else ""
-        return f"{self.code}: {where}{self.what}: archive {self.archive}, here {self.here}"
+        before, now = _shortened(self.archive, self.here)
+        return f"{self.code}: {where}{self.what}: archive {before}, here {now}"
 
     def as_dict(self) -> dict[str, str]:
         """For machines."""
@@ -56,6 +60,22 @@ class Item:
             "here": self.here,
             "severity": self.level.value,
         }
+
+
+def _shortened(one: str, other: str) -> tuple[str, str]:
+    """Give two long values from shortly before where they begin to differ."""
+    if max(len(one), len(other)) <= MOST_OF_VALUE:
+        return one, other
+    pairs = enumerate(zip(one, other, strict=False))
+    same = next((at for at, (left, right) in pairs if left != right), min(len(one), len(other)))
+    begin = max(0, same - CONTEXT)
+    return _part(one, begin), _part(other, begin)
+
+
+def _part(text: str, begin: int) -> str:
+    end = begin + MOST_OF_VALUE
+    before, after = "... " if begin else "", " ..." if end < len(text) else ""
+    return f"{before}{text[begin:end]}{after}"
 
 
 def worst_first(items: Iterable[Item]) -> list[Item]:

@@ -39,14 +39,18 @@ def for_restore(
     simulated: bool,
     allowed: Iterable[str] = (),
     check: bool = False,
+    only_equal: bool = False,
 ) -> dict[str, str]:
-    """Make the environment under which the hook answers from the image folder."""
+    """Make the environment under which the hook answers from the image folder.
+
+    `check`: graphs are compared with their witnesses; `only_equal`: and those that cannot be compared are given up.
+    """
     result = _hooked(base, simulated)
     result.update({env.MODE: "restore", env.SPOOL: str(spool), env.STATUS: str(status), env.IMAGE: str(image)})
     if codes := ",".join(sorted(allowed)):
         result[env.ALLOW] = codes
-    if check:
-        result[env.CHECK] = "1"
+    if check or only_equal:
+        result[env.CHECK] = env.CHECK_ONLY if only_equal else "1"
     if quiet:
         result[env.QUIET] = "1"
     return result

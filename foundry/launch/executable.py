@@ -12,6 +12,46 @@ from pathlib import Path
 from foundry.errors import CommandNotExecutableError, CommandNotFoundError, FoundryError, UsageError
 
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+SHELL_WORDS = frozenset(
+    [
+        ".",
+        "alias",
+        "bg",
+        "builtin",
+        "cd",
+        "command",
+        "declare",
+        "eval",
+        "exec",
+        "exit",
+        "export",
+        "fg",
+        "for",
+        "function",
+        "hash",
+        "if",
+        "jobs",
+        "local",
+        "read",
+        "readonly",
+        "set",
+        "shift",
+        "source",
+        "time",
+        "trap",
+        "type",
+        "ulimit",
+        "umask",
+        "unalias",
+        "unset",
+        "until",
+        "wait",
+        "while",
+        "{",
+        "(",
+        "[[",
+    ]
+)
 MOST_INTERPRETERS = 5
 """As many `#!` lines as the kernel follows."""
 _ELF = b"\x7fELF"
@@ -40,12 +80,25 @@ def find(command: Sequence[str], environment: Mapping[str, str]) -> Executable:
     return Executable(str(path), tuple(command))
 
 
+def absolute(path: Path) -> Path:
+    """Name a file by its whole path. FoundryError if that takes a working folder, and there is none."""
+    try:
+        return path.absolute()
+    except OSError as error:
+        raise FoundryError(
+            f"cannot find `{path}`: the working folder is not there any more", hint="go to another folder"
+        ) from error
+
+
 def _search(name: str, environment: Mapping[str, str]) -> Path:
     if "/" in name:
-        return _executable_or_raise(name, Path(name).absolute())
+        return _executable_or_raise(name, absolute(Path(name)))
     refused: CommandNotExecutableError | None = None
     for folder in environment.get("PATH", DEFAULT_PATH).split(":") if name else ():
-        path = Path(folder).absolute() / name
+        try:
+            path = absolute(Path(folder)) / name
+        except FoundryError:
+            continue
         if path.is_file():
             try:
                 return _executable_or_raise(name, path)
@@ -53,7 +106,11 @@ def _search(name: str, environment: Mapping[str, str]) -> Path:
                 refused = refused or error
     if refused:
         raise refused
-    raise CommandNotFoundError(f"command not found: `{name}`", hint="name its file, or add its folder to `PATH`")
+    if name in SHELL_WORDS:
+        hint = f"it is a word of the shell: `sh -c '{name} ...'`"
+    else:
+        hint = "name its file, or add its folder to `PATH`"
+    raise CommandNotFoundError(f"command not found: `{name}`", hint=hint)
 
 
 def _executable_or_raise(name: str, path: Path) -> Path:

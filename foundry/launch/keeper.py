@@ -17,6 +17,7 @@ from foundry import env
 from foundry.launch import descendants, linux
 
 _DONE = b"done"
+_NOT_FOR_IT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP)
 
 
 class Keeper:
@@ -27,10 +28,14 @@ class Keeper:
 
     def __init__(self, folder: Path, worth_keeping: Callable[[], bool] = lambda: False) -> None:
         read, self._pipe = os.pipe()
-        self.process = os.fork()
-        if self.process == 0:
-            os.close(self._pipe)
-            _keep(read, folder, worth_keeping)
+        # A signal to all of us must not find the keeper with our handlers.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_FOR_IT)
+        try:
+            self.process = os.fork()
+            if self.process == 0:
+                _keep(read, self._pipe, folder, worth_keeping)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         os.close(read)
 
     def watch(self, group: int) -> None:
@@ -46,12 +51,13 @@ class Keeper:
             os.waitpid(self.process, 0)
 
 
-def _keep(read: int, folder: Path, worth_keeping: Callable[[], bool]) -> NoReturn:
+def _keep(read: int, write: int, folder: Path, worth_keeping: Callable[[], bool]) -> NoReturn:
     """Live the keeper's whole life; never returns into the caller's code."""
     try:
+        os.close(write)
         os.setsid()
         linux.name_process("foundry-keeper")
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP):
+        for number in _NOT_FOR_IT:
             signal.signal(number, signal.SIG_IGN)
         _close_all_but(read)
         said = b""

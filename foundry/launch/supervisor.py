@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from foundry.errors import AbandonedError
 from foundry.launch import child, descendants, linux
 from foundry.launch.executable import Executable
 from foundry.launch.keeper import Keeper
@@ -54,6 +55,8 @@ class Supervisor:
         self._process = 0
         self._running = False
         self._asked = False
+        self._kept = 0
+        """A signal to end that came while no command ran."""
         self._tees: list[Tee] = []
         self._previous: dict[int, object] = {}
 
@@ -84,6 +87,8 @@ class Supervisor:
         os.close(self._wake_write)
         self._keeper.dismiss()
         self._terminal.close()
+        if self._kept:
+            os.kill(os.getpid(), self._kept)
 
     def run(
         self,
@@ -95,7 +100,12 @@ class Supervisor:
         fixed_addresses: bool = False,
         all_to_stderr: bool = False,
     ) -> Ended:
-        """Start the command and wait for its end, and for the end of all that it started."""
+        """Start the command and wait for its end, and for the end of all that it started.
+
+        Raises AbandonedError if a signal to end came before the start.
+        """
+        if number := self._taken():
+            raise AbandonedError(f"ended by {signal.Signals(number).name}", signal_number=number)
         self._asked = False
         self._tees = [Tee(standard, on_line) for standard in (2 if all_to_stderr else 1, 2)] if on_line else []
         output = child.Output(*(tee.for_child for tee in self._tees))
@@ -106,6 +116,8 @@ class Supervisor:
         )
         self._running = True
         self._keeper.watch(self._process)
+        if number := self._taken():
+            self._on_signal(number, None)
         for tee in self._tees:
             tee.started()
         status = self._loop(tick)
@@ -197,8 +209,15 @@ class Supervisor:
         for _ in _ended_children():
             pass
 
+    def _taken(self) -> int:
+        number, self._kept = self._kept, 0
+        return number
+
     def _on_signal(self, number: int, _: FrameType | None) -> None:
-        if number == signal.SIGCHLD or not self._running:
+        if number == signal.SIGCHLD:
+            return
+        if not self._running:
+            self._kept = number if number in TO_END else self._kept
             return
         self._asked = self._asked or number in TO_END
         with contextlib.suppress(ProcessLookupError):

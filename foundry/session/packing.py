@@ -17,7 +17,7 @@ from foundry.findings import (
     SPOOL_TORN_TAIL,
 )
 from foundry.launch import descendants
-from foundry.launch.executable import Executable
+from foundry.launch.executable import Executable, absolute
 from foundry.session import context, product, record, thin, workspace
 from foundry.session.listener import Listener
 from foundry.session.product import Product
@@ -123,7 +123,7 @@ def run(request: Request, environment: Mapping[str, str], listener: Listener, *,
 def _find(named: Path | None) -> _Found:
     if named is None:
         raise UsageError("no spool named", hint=_what_there_is())
-    path = named.absolute()
+    path = absolute(named)
     try:
         if not path.exists():
             raise SpoolError(f"no folder at `{named}`", hint=_what_there_is())
@@ -152,7 +152,7 @@ def _find(named: Path | None) -> _Found:
 
 def _target(request: Request, found: _Found, running: bool) -> Path:
     if request.output is not None:
-        return request.output.absolute()
+        return absolute(request.output)
     if running:
         raise UsageError(
             f"the capture of `{found.session or found.spool}` still runs, and writes its archive itself",

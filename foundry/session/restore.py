@@ -86,7 +86,9 @@ def plan(request: Request, environment: Mapping[str, str], listener: Listener) -
         place = location.find(environment)
         if place.note:
             listener.warn(place.note)
-        path = request.archive.absolute() if request.archive else _in_store(request, found, environment, place)
+        path = (
+            executables.absolute(request.archive) if request.archive else _in_store(request, found, environment, place)
+        )
         return _restoring(request, found, environment, listener, place, path)
     except FoundryError as error:
         refused = error
@@ -108,9 +110,10 @@ def _restoring(
 ) -> Plan:
     from foundry import archive
 
-    if not path.is_file():
-        raise ArchiveNotFoundError(f"no archive at `{path}`", hint=f"`foundry capture -o {path} -- CMD`")
-    summary = archive.summary(path)
+    try:
+        summary = archive.summary(path)
+    except ArchiveNotFoundError:
+        raise ArchiveNotFoundError(f"no archive at `{path}`", hint=f"`foundry capture -o {path} -- CMD`") from None
     around = Surroundings(found, environment)
     start = gate.Start(
         arguments=secrets.masked(request.command),

@@ -5,12 +5,14 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from foundry.errors import FoundryError
+from foundry.launch.interruption import Interruption
 from foundry.session import record
 from foundry.session.record import Record
 from foundry.store.location import Location, make_private
@@ -27,21 +29,27 @@ HALF_MADE_SECONDS = 3600.0
 
 
 class Workspace:
-    """A folder that only this user may enter. It goes when the context ends.
+    """A folder that only this user may enter. It goes when the context ends, also by a signal while no command runs.
 
     Should Foundry be killed, the keeper removes it, unless it is a capture's and holds something to pack.
     """
 
     def __init__(self) -> None:
+        self._interruption = Interruption()
+        self._interruption.hold()  # no signal comes between making the folder and entering it
         try:
             self.folder = Path(tempfile.mkdtemp(prefix=PREFIX))
             self.spool.mkdir(mode=0o700)
             self._lock = os.open(self.folder / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._lock, fcntl.LOCK_EX)
         except OSError as error:
+            if "folder" in vars(self):
+                shutil.rmtree(self.folder, ignore_errors=True)
+            self._interruption.end()
+            found = temporary_folder()
+            where = f"made in `{found}`: {error.strerror}" if found else "found that can be written"
             raise FoundryError(
-                f"no temporary folder can be made in `{tempfile.gettempdir()}`: {error.strerror}",
-                hint="set `TMPDIR` to a folder that can be written",
+                f"no temporary folder can be {where}", hint="set `TMPDIR` to a folder that can be written"
             ) from error
 
     @property
@@ -66,13 +74,20 @@ class Workspace:
         return record.read(self.folder) is not None and _recorded(self.folder)
 
     def __enter__(self) -> Workspace:
+        try:
+            self._interruption.begin()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._interruption.quiet()
         # First, so that a folder that is half removed when Foundry is killed is none to pack.
         (self.folder / record.NAME).unlink(missing_ok=True)
         shutil.rmtree(self.folder, ignore_errors=True)
         os.close(self._lock)
+        self._interruption.end()
 
 
 @dataclass(frozen=True)
@@ -85,10 +100,19 @@ class LeftOver:
     changed: float
 
 
+def temporary_folder() -> Path | None:
+    """Name the folder for temporary files; None where none can be written."""
+    try:
+        return Path(tempfile.gettempdir())
+    except OSError:
+        return None
+
+
 def left_overs() -> list[LeftOver]:
     """Find what killed captures of this user left, newest first. Those that still run are not among them."""
     found = []
-    for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{record.NAME}"):
+    above = temporary_folder()
+    for path in above.glob(f"{PREFIX}*/{record.NAME}") if above else ():
         folder = path.parent
         noted = record.read(folder)
         if noted is None or is_running(folder) or not _recorded(folder):
@@ -103,10 +127,25 @@ def left_overs() -> list[LeftOver]:
 
 
 def remove_old_left_overs() -> None:
-    """Remove what captures that were killed long ago left."""
+    """Remove what captures that were killed long ago left, and before that what holds nothing to pack."""
     for one in left_overs():
         if time.time() - one.changed > LEFT_OVER_SECONDS:
             shutil.rmtree(one.folder, ignore_errors=True)
+    above = temporary_folder()
+    for path in above.glob(f"{PREFIX}*/{LOCK_NAME}") if above else ():
+        if _is_useless(path.parent):
+            shutil.rmtree(path.parent, ignore_errors=True)
+
+
+def _is_useless(folder: Path) -> bool:
+    """Whether a session folder of this user was left before anything was recorded, and some time ago."""
+    try:
+        status = folder.lstat()
+        old = time.time() - status.st_mtime > HALF_MADE_SECONDS
+        ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and (folder / SPOOL_NAME).is_dir()
+    except OSError:
+        return False
+    return old and ours and not is_running(folder) and (record.read(folder) is None or not _recorded(folder))
 
 
 def is_running(folder: Path) -> bool:

@@ -69,7 +69,10 @@ def find(environment: Mapping[str, str]) -> Location:
         if not fault:
             return Location(wanted, wanted)
         why = f"`{wanted}` cannot be written ({fault})"
-    fallback = Path(tempfile.gettempdir()) / f"foundry-{os.geteuid()}"
+    try:
+        fallback = Path(tempfile.gettempdir()) / f"foundry-{os.geteuid()}"
+    except OSError as error:
+        raise StoreError(f"no folder for archives: {why}, and no temporary folder can be written") from error
     fault = make_private(fallback)
     if fault:
         raise StoreError(

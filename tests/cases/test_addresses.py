@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -14,16 +15,19 @@ from native.hook_run import Bench, events, outcome
 
 PAGE, MEBIBYTE = 4096, 1 << 20
 MODES = (None, "capture")
+OTHERS = ("pools", "update", "fill-up")
 
 
-@pytest.mark.parametrize("what", ["without-context", "global", "thread-local", "relaxed", "pools", "update", "fill-up"])
+@pytest.mark.parametrize("what", ["without-context", "global", "thread-local", "relaxed", "broken", *OTHERS])
 def test_the_driver_answers_as_without_the_hook(bench: Bench, tmp_path: Path, what: str) -> None:
-    """C06, C19, C22, C32, C37, C41: in this order."""
+    """C06, C19, C18, C22, C32, C37, C41: in this order."""
     binary = bench.program("strange", *link_simulator())
     memory = {"FOUNDRY_SIM_MEMORY": str(256 * MEBIBYTE)}
     plain, hooked = (bench.run(binary, tmp_path / str(mode), what, mode=mode, **memory) for mode in MODES)
     assert plain.code == hooked.code == 0, (plain.errors, hooked.errors)
     assert hooked.lines == plain.lines
+    if what == "broken":  # each that was instantiated is in the spool, and none that broke
+        assert len(events(hooked.spool(), "Graph")) == sum(line == "instantiate 0" for line in plain.lines) > 6
 
 
 def occupied(bench: Bench, *places: int) -> Program:
@@ -36,13 +40,16 @@ def plain_capture(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Run
     return occupied(bench).captured(tmp_path_factory.mktemp("plain") / "captured", 7)
 
 
-PLACES = ["begin", "inside", "last page"]
+PLACES = ["begin", "inside", "last page", "anywhere", "anywhere else"]
 
 
 def place_of(run: Run, name: str) -> int:
     (device,) = events(run.spool(), "Device")
     assert device.base
-    return int(device.base) + {"begin": 0, "inside": 64 << 30, "last page": 3 * device.arena_size - PAGE}[name]
+    whole = 3 * device.arena_size
+    drawn = random.Random(name).randrange(whole // PAGE) * PAGE
+    places = {"begin": 0, "inside": 64 << 30, "last page": whole - PAGE}
+    return int(device.base) + places.get(name, drawn)
 
 
 @pytest.mark.parametrize("name", PLACES)
@@ -68,6 +75,21 @@ def test_a_restore_is_given_up_where_any_page_is_taken(
     assert restored.output == "worker captured 3\n"
     status = (restored.session / "status").read_text()
     assert f"disarmed range taken: device 0 wants {place_of(plain_capture, 'begin'):#x}" in status
+    assert status.rstrip().endswith("; anonymous memory stands there")
+    assert "/" not in status.partition("; ")[2]
+
+
+def test_a_file_that_stands_there_is_named_without_its_path(bench: Bench, tmp_path: Path, plain_capture: Run) -> None:
+    """C34."""
+    named = tmp_path / "lib with blanks.so"
+    named.write_bytes(bytes(PAGE))
+    restored = occupied(bench, place_of(plain_capture, "inside")).restored(
+        tmp_path / "restored", 11, plain_capture.capture, OCCUPIED_WITH=str(named)
+    )
+    assert restored.output == "worker captured 3\n"
+    status = (restored.session / "status").read_text()
+    assert status.rstrip().endswith("; `lib with blanks.so` stands there")
+    assert str(tmp_path) not in status
 
 
 def test_a_page_behind_the_range_disturbs_nothing(bench: Bench, tmp_path: Path, plain_capture: Run) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import shutil
-import stat
 import subprocess
 import threading
 from pathlib import Path
@@ -77,16 +75,6 @@ def test_an_archive_and_its_program_may_move(bench: Bench, command: CommandLine,
     assert not [name for name, value in capture.context.items() if str(old) in value and name not in arguments]
     for process in capture.processes:
         assert not [image for image in process.images if str(command.folder) in image.provenance]
-
-
-def test_the_mode_of_an_archive_does_not_depend_on_the_mask(bench: Bench, command: CommandLine, worker: Path) -> None:
-    """C61."""
-    before = os.umask(0)
-    try:
-        command.run("capture", "-q", "--sim", "-o", "a.fdry", "--", worker, 3)
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE((command.work / "a.fdry").stat().st_mode) == 0o600
 
 
 RISKY = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"}

@@ -16,10 +16,11 @@ from foundry.model import Process
 RESTORED = (
     *("shared-99", "shared-200", "cluster-8", "cluster-16", "cooperative", "parameters", "global", "programmatic"),
     *("empty", "no-nodes", "child-3", "memset-1", "memset-2", "memset-4", "device-to-device", "rows"),
-    *("unified-to-unified", "events", "user-object", "library-kernel"),
+    *("unified-to-unified", "events", "user-object", "library-kernel", "layers", "jit-options"),
 )
 REFUSED = {
     "shared-event": (findings.EVENT_SHARED, "event"),
+    "updatable": (findings.NODE_UNSUPPORTED, "device-updatable"),
     "host": (findings.NODE_UNSUPPORTED, "calls a host function"),
     "memory": (findings.NODE_UNSUPPORTED, "allocates memory within the graph"),
     "if": (findings.NODE_UNSUPPORTED, "conditional node"),
@@ -31,6 +32,8 @@ REFUSED = {
     "pinned-to-device": (findings.HOST_COPY, "host"),
     "device-to-ordinary": (findings.HOST_COPY, "host"),
     "device-to-pinned": (findings.HOST_COPY, "host"),
+    "layers-to-host": (findings.HOST_COPY, "host"),
+    "layers-from-host": (findings.HOST_COPY, "host"),
     "host-to-host": (findings.HOST_COPY, "host"),
     "managed-to-device": (findings.FOREIGN_MEMORY, "managed"),
     "unified-from-host": (findings.FOREIGN_MEMORY, "not seen to be allocated"),

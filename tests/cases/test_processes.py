@@ -10,11 +10,12 @@ import time
 from pathlib import Path
 
 import pytest
-from helpers.commandline import CommandLine, processes_with, wait_until
+from helpers.commandline import CommandLine, processes_with, read_until, wait_until
 from helpers.native_build import link_simulator
 from native.hook_run import Bench
 
 from foundry import archive, native
+from foundry.errors import NotProvenError
 
 TREES = ("ff", "fV", "fx", "Ff", "Fv", "FS", "vX", "Vf", "sS", "Sx", "xX", "Xv", "XV")
 """How a level starts the next one: f fork, v vfork and exec, s posix_spawn, x exec in the same process. A capital
@@ -125,6 +126,25 @@ def test_a_signal_at_any_stage_of_a_capture(
     if target.exists():
         (found,) = archive.read(target).processes
         assert len(found.graphs) == (stage == "after the work")
+
+
+@pytest.mark.parametrize("number", [*sorted(ENDED), signal.SIGKILL])
+def test_a_signal_in_the_run_that_proves(bench: Bench, command: CommandLine, number: signal.Signals) -> None:
+    """C14: the archive of the first run stands, unproven; whatever was running is ended."""
+    worker = bench.program("worker", *link_simulator())
+    line = f"if mkdir {command.folder}/ran 2>&-; then exec {worker} 3; else exec {worker} 3 wait; fi"
+    process = command.start("capture", "--prove", "--sim", "-o", "a.fdry", "--", "sh", "-c", line)
+    assert process.stdout and process.stderr
+    assert process.stdout.readline() == "worker captured 3\n"
+    read_until(process.stderr, "waiting")
+    process.send_signal(number)
+    process.communicate(timeout=30)
+    assert process.returncode == (-number if number == signal.SIGKILL else NotProvenError.exit_code)
+    wait_until(lambda: processes_with(str(worker)) == [])
+    assert [path.name for path in command.work.iterdir()] == ["a.fdry"]
+    assert [len(found.graphs) for found in archive.read(command.work / "a.fdry").processes] == [1]
+    # Killed, the first run's record is left to be packed, as of any capture that was killed.
+    wait_until(lambda: len(command.left_overs()) == (number == signal.SIGKILL))
 
 
 RESTORES = {

@@ -115,6 +115,30 @@ CASES = {
 }  # fmt: skip
 
 
+TESTED_ELSEWHERE = {
+    codes.SIMULATED: "cli/test_restore.py::test_a_simulated_archive_is_not_used_for_a_real_start",
+    codes.LIBRARY_NEEDED: "unit/compat/test_host.py::test_libraries_by_their_build_ids",
+    codes.LIBRARY: "unit/compat/test_compare.py::test_libraries",
+    codes.NO_HOOK: "unit/compat/test_host.py::test_an_archive_without_graphs_and_an_installation_without_a_hook",
+    codes.VIRTUAL_MEMORY: "cases/test_gate.py::test_whatever_is_otherwise_is_refused_by_its_own_code_with_both_values",
+    codes.COMPUTE_MODE: "cases/test_gate.py::test_whatever_is_otherwise_is_refused_by_its_own_code_with_both_values",
+    codes.MEMORY: "unit/compat/test_host.py::test_too_little_free_memory_is_a_warning",
+    codes.RELEASE: "unit/compat/test_host.py::test_arguments_variables_packages_and_releases",
+    codes.VERSION: "unit/compat/test_host.py::test_arguments_variables_packages_and_releases",
+}
+"""What cannot be made otherwise on the simulator, or has no place in the loop below."""
+
+
+def test_every_code_has_its_case() -> None:
+    of_cases = {code for case in CASES.values() for code in (*case.refused, *case.lesser)}
+    assert of_cases | set(TESTED_ELSEWHERE) == set(codes.RULES)
+    assert of_cases & set(TESTED_ELSEWHERE) == set()
+    for code, where in TESTED_ELSEWHERE.items():
+        path, _, name = where.partition("::")
+        text = (Path(__file__).parents[1] / path).read_text()
+        assert f"def {name}(" in text, code
+
+
 class Said(NamedTuple):
     """What both commands say: items by code as (what, archive, here), and whether graphs are restored."""
 

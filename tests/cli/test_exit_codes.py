@@ -131,11 +131,11 @@ def test_the_command_must_follow_two_dashes(foundry_command: CommandLine) -> Non
 
 
 def test_what_is_unknown_is_named_with_where_to_look(foundry_command: CommandLine) -> None:
-    result = foundry_command.run("capture", "--nonsense", "--", "true")
+    result = foundry_command.run("capture", "--bogus", "--", "true")
     assert result.returncode == 2
     assert (
         result.stderr
-        == "foundry: error: no such option: --nonsense\n\nhint: `foundry capture --help` shows what there is\n"
+        == "foundry: error: no such option: --bogus\n\nhint: `foundry capture --help` shows what there is\n"
     )
     result = foundry_command.run("capture", "--ready", "--", "true")
     assert result.returncode == 2

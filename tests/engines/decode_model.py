@@ -88,6 +88,7 @@ class Model:
         self.x, self.y, self.query, self.key, self.value, self.mixed = (self._upload(row) for _ in range(6))
         one = numpy.zeros(batch, numpy.int32)
         self.ids, self.positions, self.next = (self._upload(one) for _ in range(3))
+        call(driver.cuCtxSynchronize())
         self.launches: dict[int, Callable[[Any], None]] = {}
         self.restored = 0
 
@@ -180,7 +181,8 @@ class Model:
         padding = [0] * (size - rows)
         for target, values in ((self.ids, ids), (self.positions, positions)):
             data = numpy.array(values + padding, numpy.int32)
-            call(driver.cuMemcpyHtoD(target, data.ctypes.data, data.nbytes))
+            # In the order of the stream: a copy from pageable memory may end after the call that makes it.
+            call(driver.cuMemcpyHtoDAsync(target, data.ctypes.data, data.nbytes, self.stream))
         if eager:
             self.step(size)
         else:

@@ -1,19 +1,20 @@
 """Runs one program again and again, each time with another driver call failing, and judges what became of it.
 
-A fault is `function:nth`. Plain runs say what the program itself makes of a function that fails; under the hook it must
-end as without a fault, or in one of these ways.
+A fault is `function:nth:error`. Plain runs say what the program itself makes of a function that fails like that; under
+the hook it must end as without a fault, or in one of these ways.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
+from zlib import crc32
 
 from helpers.native_build import hooked_environment, sanitized
 
@@ -24,6 +25,11 @@ PATIENCE = 60
 FAULTS = "ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "runtime error:", "WARNING: ThreadSanitizer"
 # What a program asks for when the hook asks for something else in its place, and passes the answer on.
 ASKED_FOR = {"cuCtxSynchronize": "cuMemFree_v2"}
+ERRORS = (2, 46, 201, 400, 700, 719, 801, 802, 999)
+"""Out of memory, device unavailable, invalid context and handle, illegal address, launch failure, not supported, system
+not ready, unknown."""
+CONTRADICTIONS = {("cuStreamIsCapturing", 201), ("cuStreamIsCapturing", 400)}
+"""What a driver says of a stream that is none; the hook believes it, and leaves the call with that stream to it."""
 RELEASING = ("Destroy", "Unload", "Free", "Release", "Unmap", "PopCurrent", "Unregister")
 
 
@@ -81,24 +87,27 @@ class Subject:
         """A run without the hook."""
         return self.run("plain", None)
 
-    def plain_results(self, function: str, on: str) -> set[tuple[int, str]]:
+    def plain_results(self, function: str, on: str, error: str) -> set[tuple[int, str]]:
         """Every way in which the program ends by itself when that function fails once, or from some call on."""
+        how = f"{on}:{error}"
         with self._asking:
-            if function + on not in self._plain:
-                faults = [f"{function}:{nth + 1}{on}" for nth in range(self.plain.calls.get(function, 0))]
+            if function + how not in self._plain:
+                faults = [f"{function}:{nth + 1}{how}" for nth in range(self.plain.calls.get(function, 0))]
                 runs = [self.run(f"plain-{fault}", None, FOUNDRY_SIM_FAIL=fault) for fault in faults]
-                self._plain[function + on] = {run.result for run in runs}
-            return self._plain[function + on]
+                self._plain[function + how] = {run.result for run in runs}
+            return self._plain[function + how]
 
     def judge(self, fault: str, ending: Ending, usual: Ending) -> Iterator[str]:
         """Say what is wrong with how a run under the hook ended; `usual` is one without a fault."""
-        function, which = fault.split(":")
+        function, which, error = fault.split(":")
         on = "+" if which.endswith("+") else ""
         if any(word in ending.errors for word in FAULTS):
             yield ending.errors[-3000:]
         if ending.result == self.plain.result:
             allowed = dict(usual.alive)
-        elif ending.result in self.plain_results(function, on) | self.plain_results(ASKED_FOR.get(function, ""), on):
+        elif any(
+            ending.result in self.plain_results(name, on, error) for name in (function, ASKED_FOR.get(function, ""))
+        ):
             allowed = dict(usual.alive)
             for kind, number in self._plain_alive(function).items():
                 allowed[kind] = allowed.get(kind, 0) + number
@@ -124,22 +133,26 @@ class Subject:
         return most
 
 
-def cases(calls: dict[str, int]) -> list[str]:
+def cases(calls: Mapping[str, int], what: str) -> list[str]:
     """The first, the second and the last call of each function, and all from the second on.
 
-    With FOUNDRY_FAULTS=every, every single call.
+    With FOUNDRY_FAULTS=every, every single call. Which error a function gives is drawn for each; FOUNDRY_FAULT_SEED
+    draws others.
     """
-    if os.environ.get("FOUNDRY_FAULTS") == "every":
-        return [f"{function}:{nth + 1}" for function in sorted(calls) for nth in range(calls[function])]
-    return [
-        f"{function}:{which}"
-        for function in sorted(calls)
-        for which in (*sorted({1, min(2, calls[function]), calls[function]}), "2+")
-    ]
+    every = os.environ.get("FOUNDRY_FAULTS") == "every"
+    seed = os.environ.get("FOUNDRY_FAULT_SEED", "0")
+    found = []
+    for function in sorted(calls):
+        errors = [error for error in ERRORS if (function, error) not in CONTRADICTIONS]
+        error = errors[crc32(f"{seed} {what} {function}".encode()) % len(errors)]
+        last = calls[function]
+        chosen = range(1, last + 1) if every else (*sorted({1, min(2, last), last}), "2+")
+        found += [f"{function}:{which}:{error}" for which in chosen]
+    return found
 
 
-def judge_all(faults: list[str], judge: Callable[[str], Iterable[str]]) -> None:
-    """Judge cases two at a time, and fail with all complaints, each with its fault."""
+def judge_all(faults: list[str], judge: Callable[[str], Iterable[str]], at_once: int = 2) -> None:
+    """Judge cases some at a time, and fail with all complaints, each with its fault."""
 
     def one(fault: str) -> list[str]:
         try:
@@ -147,7 +160,7 @@ def judge_all(faults: list[str], judge: Callable[[str], Iterable[str]]) -> None:
         except Exception as error:
             return [f"{fault}: {error!r}"]
 
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(at_once) as pool:
         complaints = [complaint for found in pool.map(one, faults) for complaint in found]
     assert not complaints, "\n".join(["", f"{len(complaints)} complaints in {len(faults)} cases", *complaints])
 

@@ -6,12 +6,12 @@ import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ABI = 4
+ABI = 5
 NONE = 0xFFFFFFFF
 SECTIONS = (
     ("strings", 1),
     ("devices", 48),
-    ("log", 24),
+    ("log", 32),
     ("allocations", 32),
     ("mappings", 32),
     ("blobs", 24),
@@ -97,13 +97,15 @@ class ImageFile:
             "devices", "IIIIIIQQQ", ordinal, self.string(name), major, minor, processors, 1, memory, base, arena
         )
 
-    def log(self, address: int, size: int, *, device: int = 0, thread: int = 0, freed: int = 0) -> int:
+    def log(self, address: int, size: int, *, device: int = 0, thread: int = 0, freed: int = 0, where: str = "") -> int:
         """Append an allocation or a free of the main arena."""
-        return self.add("log", "QQIHH", address, size, device, thread, freed)
+        return self.add("log", "QQIHHII", address, size, device, thread, freed, self.string(where), 0)
 
-    def allocation(self, address: int, size: int, *, device: int = 0, arena: int = 0, restored: int = 0) -> int:
-        """Append an allocation that graphs refer to."""
-        return self.add("allocations", "QQIIII", address, size, device, arena, restored, 0)
+    def allocation(
+        self, address: int, size: int, *, device: int = 0, arena: int = 0, restored: int = 0, entries: int = 0
+    ) -> int:
+        """Append an allocation that graphs refer to; `entries` of the log must have come as recorded."""
+        return self.add("allocations", "QQIIII", address, size, device, arena, restored, entries)
 
     def mapping(self, address: int, size: int, *, device: int = 0, contents: int = NONE, offset: int = 0) -> int:
         """Append a range that the engine maps."""

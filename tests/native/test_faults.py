@@ -5,22 +5,40 @@ The program notices nothing of what fails in the hook's own calls; what fails in
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 from helpers.native_build import link_simulator
+from helpers.source import NATIVE
 from native.fault_cases import Subject, build_images, cases, judge_all
 from native.hook_run import Bench, events
 
 from foundry.spool.reader import process_folders, read_spool
 
+TWIN = ("_ptsz", "_ptds")
+PER_THREAD = ("-DCUDA_API_PER_THREAD_DEFAULT_STREAM", "-Wl,--as-needed")
+"""A program of which every call with a stream is that of the per-thread default stream; another file, for its flag."""
+PROGRAMS = {"every_call": (), "rare_calls": (), "every_call per thread": PER_THREAD}
+DEFINITIONS = NATIVE / "table" / "driver_functions.def"
+ROW = re.compile(r"^FN(?:_STREAM)?\(\w+, (\w+), (?:([a-z]\w*), )?\d+, (\w+), (\w+),", re.M)
+NEVER_REACHED = {
+    "cuGetProcAddress_v2": "a static list of names is linked, not looked up; `test_hook.py::TestDoors` asks it",
+}
 
-@pytest.fixture(scope="module")
-def subject(tmp_path_factory: pytest.TempPathFactory) -> Subject:
+
+@pytest.fixture(scope="module", params=PROGRAMS)
+def subject(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Subject:
     bench = Bench(tmp_path_factory.mktemp("fault_programs"))
-    program = bench.program("every_call", *link_simulator())
+    program = bench.program(request.param.split()[0], *link_simulator(), *PROGRAMS[request.param])
     return Subject([str(program), str(bench.folder / "kernels.image")], tmp_path_factory.mktemp("faults"))
+
+
+def chosen(subject: Subject, calls: Mapping[str, int], what: str) -> list[str]:
+    """The cases of a program: of the one for twins these only, as the others are those of the first."""
+    of_twins = any(name.endswith(TWIN) for name in subject.plain.calls)
+    return cases({name: calls[name] for name in calls if name.endswith(TWIN) or not of_twins}, what)
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +46,25 @@ def images(subject: Subject) -> Path:
     usual = subject.run("captured", "capture")
     assert usual.result == subject.plain.result
     return build_images(usual.session, subject.folder / "images")
+
+
+def test_every_function_of_the_list_that_is_hooked_is_reached(tmp_path: Path) -> None:
+    """Those whose calls the hook does more with than pass them on, old versions and twins among them."""
+    (tmp_path / "programs").mkdir()
+    bench = Bench(tmp_path / "programs")
+    reached: set[str] = set()
+    for name, flags in PROGRAMS.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        program = bench.program(name.split()[0], *link_simulator(), *flags)
+        subject = Subject([str(program), str(bench.folder / "kernels.image")], folder)
+        reached |= {*subject.plain.calls, *subject.run("captured", "capture").calls}
+    hooked: set[str] = set()
+    for function, twin, on_capture, on_restore in ROW.findall(DEFINITIONS.read_text()):
+        if {on_capture, on_restore} != {"pass"}:
+            hooked |= {function, *([f"{function}_{twin}"] if twin else ())}
+    assert len(hooked) > 80
+    assert hooked - reached == set(NEVER_REACHED)
 
 
 def test_the_program_itself_ends_in_order_and_leaves_nothing(subject: Subject) -> None:
@@ -39,7 +76,7 @@ def test_the_program_itself_ends_in_order_and_leaves_nothing(subject: Subject) -
         if ending.code not in (0, 10):
             yield f"{ending.code} {ending.errors}"
 
-    judge_all(cases(subject.plain.calls), judge)
+    judge_all(chosen(subject, subject.plain.calls, "plain"), judge)
 
 
 @pytest.mark.timeout(1200)
@@ -59,13 +96,16 @@ def test_a_capture_with_a_fault(subject: Subject) -> None:
         if again.result != subject.plain.result:
             yield f"restored: {again.code} {again.output[-600:]}{again.errors[-600:]}"
 
-    judge_all(cases(usual.calls), judge)
+    judge_all(chosen(subject, usual.calls, "capture"), judge)
 
 
 @pytest.mark.timeout(1200)
 def test_a_restore_with_a_fault(subject: Subject, images: Path) -> None:
     usual = subject.run("restore-usual", "restore", FOUNDRY_IMAGE=str(images), FOUNDRY_SIM_SEED="8")
     assert usual.result == subject.plain.result
+    (spool,) = filter(None, map(read_spool, process_folders(usual.session)))
+    keys = {event.key for event in events(spool, "GraphRestored")}
+    assert keys
 
     def judge(fault: str) -> Iterator[str]:
         ending = subject.run(
@@ -73,17 +113,33 @@ def test_a_restore_with_a_fault(subject: Subject, images: Path) -> None:
         )
         yield from subject.judge(fault, ending, usual)
         if ending.code == 0 and "disarmed" not in ending.status:
-            yield from untold(ending.session)
+            yield from untold(ending.session, keys)
 
-    judge_all(cases(usual.calls), judge)
+    judge_all(chosen(subject, usual.calls, "restore"), judge)
 
 
-def untold(session: Path) -> Iterator[str]:
+def test_a_restore_in_which_a_call_takes_long(subject: Subject, images: Path) -> None:
+    """Longer than the restore waits: whatever it was doing is given up, and the program's own calls are waited for."""
+    usual = subject.run("restore-quick", "restore", FOUNDRY_IMAGE=str(images), FOUNDRY_SIM_SEED="8")
+
+    def judge(function: str) -> Iterator[str]:
+        hang = f"{function}:1:300,{function}:{usual.calls[function]}:100"
+        slow = {"FOUNDRY_SIM_HANG": hang, "FOUNDRY_PATIENCE": "0.05"}
+        ending = subject.run(
+            f"restore-slow-{function}", "restore", FOUNDRY_IMAGE=str(images), FOUNDRY_SIM_SEED="8", **slow
+        )
+        yield from subject.judge(f"{function}:1:0", ending, usual)
+
+    of_twins = any(name.endswith(TWIN) for name in subject.plain.calls)
+    judge_all([name for name in sorted(usual.calls) if name.endswith(TWIN) or not of_twins], judge, at_once=8)
+
+
+def untold(session: Path, keys: set[str]) -> Iterator[str]:
     """Say which graphs were neither given to the program nor refused with a reason."""
     for folder in process_folders(session):
         spool = read_spool(folder)
         assert spool is not None
         told = {event.key: event for event in events(spool, "GraphRestored")}
-        for key in ("4", "2", "1", "outer", "shape-1", "shape-2", "shape-3"):
+        for key in keys:
             if key not in told or not (told[key].state or told[key].reason):
                 yield f"nothing is told of graph {key}"

@@ -243,7 +243,10 @@ def test_missing_allocation_is_named_until_it_is_there(run: Run, kernels: bytes)
     scene.add_pair("1", 5)
     outcome = run(scene, *START, "wait:decode:1", "alloc:4096", *read_back("1"))
     missing = f"wait -1 the allocation at {BASE:#x} of 4096 bytes was not made"
-    assert outcome.lines[0] == f"{missing}; the program has made 0 of 1 allocations and frees"
+    assert outcome.lines[0] == (
+        f"{missing}; the program has made 0 of 1 allocations and frees; missing is entry 0: "
+        f"an allocation at {BASE:#x} of 4096 bytes by thread 0"
+    )
     assert outcome.last("read") == "read 105 105 105 105"
 
 
@@ -428,3 +431,42 @@ def test_rows_of_the_list_are_told() -> None:
     assert rows[0] == ["init", "cuInit", "2000", "record", "own"]
     assert all(len(row) == 5 for row in rows)
     assert len({row[1] for row in rows}) == len(rows) > 300
+
+
+def test_the_first_difference_is_told_with_what_it_is_near(run: Run, kernels: bytes) -> None:
+    scene = Scene(kernels)
+    scene.file.log(BASE + 4096, 2048, thread=3, where="after graph `decode` `16`")
+    late = scene.file.allocation(BASE + 4096, 2048)
+    scene.add_pair("1", 5, references=(late,))
+    was = f"captured an allocation at {BASE + 4096:#x} of 2048 bytes by thread 3, now"
+    where = "the allocation log differs at entry 1 (after graph `decode` `16`)"
+    for commands, now in (
+        (["alloc:2560"], f"an allocation at {BASE + 4096:#x} of 2560 bytes by thread 0"),  # another size
+        ([f"free:{BASE}"], f"a free of {BASE:#x} by thread 0"),  # too little
+        (["alloc:512", "alloc:2048"], f"an allocation at {BASE + 4096:#x} of 512 bytes by thread 0"),  # too much
+    ):
+        outcome = run(scene, *START, "alloc:4096", *commands, "wait:decode:1")
+        assert f"; {where}: {was} {now}" in outcome.last("wait")
+
+
+def test_an_allocation_in_another_arena_is_told(run: Run, kernels: bytes) -> None:
+    scene = Scene(kernels)
+    scene.add_pair("1", 5)
+    outcome = run(scene, *START, "scratch-begin", "alloc:4096", "scratch-end", "wait:decode:1")
+    assert outcome.last("wait").endswith(
+        f"missing is entry 0: an allocation at {BASE:#x} of 4096 bytes by thread 0; "
+        "one of that size was made in the scratch arena, in a phase that a restore skips, by thread 0"
+    )
+
+
+def test_where_several_threads_allocate_all_before_must_be_as_it_was(run: Run, kernels: bytes) -> None:
+    for entries, end in ((0, "wait 0"), (2, "wait -1 several threads allocate, and not in the order of the capture")):
+        scene = Scene(kernels)
+        scene.file.log(BASE + 4096, 512, thread=1)
+        scene.file.log(BASE + (2 << 20), 4 << 20)
+        large = scene.file.allocation(BASE + (2 << 20), 4 << 20, entries=entries and 3)
+        scene.add_pair("1", 5, references=(large,))
+        outcome = run(scene, *START, "alloc:4096", "alloc:1024", f"alloc:{4 << 20}", "wait:decode:1")
+        assert outcome.last("wait").startswith(end)
+    assert "so that the memory at" in outcome.last("wait")
+    assert "the allocation log differs at entry 1: " in outcome.last("wait")

@@ -12,6 +12,7 @@ from .words import attribute, named_reason
 
 if TYPE_CHECKING:
     from foundry.archive.opened import Opened
+    from foundry.describe.documents import Graph
 
 MOST_TARGETS = 6
 INDENT = 7
@@ -19,7 +20,8 @@ INDENT = 7
 
 def document(opened: Opened, request: Request) -> dict[str, Any]:
     """Describe the graph."""
-    return {"graph": document_of(opened, request, parameters=True), "whole": request.node is None}
+    graph = document_of(opened, request, parameters=True)
+    return {"graph": graph, "whole": request.node is None, "noise": _noise(opened, graph)}
 
 
 def show(found: dict[str, Any]) -> None:
@@ -28,14 +30,26 @@ def show(found: dict[str, Any]) -> None:
     if not found["whole"]:
         show_node(graph)
         return
-    _show_head(graph)
+    _show_head(graph, found["noise"])
     for body in graph["contents"]:
         print_lines("")
         _show_body(body)
     print_lines("", "main:5+0x38 is byte 0x38 of allocation 5 of arena `main`; `--node N` has it all")
 
 
-def _show_head(graph: dict[str, Any]) -> None:
+def _noise(opened: Opened, graph: Graph) -> str:
+    """Say what scrubbing did with the graph; nothing where it was not asked for."""
+    from foundry.findings import SCRUB_KEPT, SCRUBBED
+
+    name = f"`{graph['set']}` `{graph['key']}`" if graph["set"] else f"`{graph['key']}`"
+    told = {(item.code, item.where): item.text for item in opened.head.findings}
+    kept = told.get((SCRUB_KEPT, f"{graph['process']}, graph {name}"))
+    if kept is not None:
+        return f"kept: {kept}"
+    return "zero" if (SCRUBBED, graph["process"]) in told else ""
+
+
+def _show_head(graph: dict[str, Any], noise: str) -> None:
     from foundry.describe.graphs import title
     from foundry.session.product import count, readable_size
 
@@ -52,6 +66,7 @@ def _show_head(graph: dict[str, Any]) -> None:
         ("group", members),
         ("refers to", refers),
         ("dangling", f"{graph['dangling_words']} parameter words" if graph["dangling_words"] else ""),
+        ("noise", noise if noise != "zero" else "zero, as far as it could be told"),
         ("made", "by stream capture" if graph["captured"] else "node by node"),
         ("flags", ", ".join(graph["instantiate_flags"])),
         ("first use", "never launched" if graph["first_use"] is None else f"number {graph['first_use'] + 1}"),
@@ -151,7 +166,7 @@ def _targets(node: dict[str, Any]) -> list[str]:
         _brief(word["target"])
         for parameter in node["parameters"] or ()
         for word in parameter["words"]
-        if word["target"]["kind"] not in ("constant", "noise")
+        if word["target"]["kind"] not in ("constant", "noise", "unread")
     ]
     once = list(dict.fromkeys(found))
     return once[:MOST_TARGETS] + ([f"{len(once) - MOST_TARGETS} more"] if len(once) > MOST_TARGETS else [])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from foundry.describe import names
 
-from ...render import bar, command_line, driver_version, print_lines, print_pairs, print_table
+from ...render import bar, driver_version, print_lines, print_pairs, print_table, shown_command
 from .request import Request
 
 if TYPE_CHECKING:
@@ -60,9 +60,10 @@ def show(found: dict[str, Any]) -> None:
             ("archive", found["archive"]),
             ("what", f"{sizes}, format {found['major']}.{found['minor']}{', simulated GPU' if simulated else ''}"),
             ("capture", found["capture_id"]),
-            ("command", command_line(found["context"]) or "not known"),
+            ("command", shown_command(found["context"]) or "not known"),
             ("versions", _versions(found) or "not known"),
             ("needs", thin if found["thin"] else "nothing beside it"),
+            *([("noise", noise)] if (noise := _noise(found["codes"])) else []),
         ]
     )
     print_lines("")
@@ -150,6 +151,18 @@ def _proven(process: dict[str, Any]) -> str:
         f"all {count(graphs, 'graph')}" if graphs == process["graphs"] else f"{graphs} of {process['graphs']} graphs"
     )
     return f"{which} may lie elsewhere: {words:,} words move, {noise:,} are noise"
+
+
+def _noise(codes: list[dict[str, Any]]) -> str:
+    """Say what scrubbing left; nothing where it was not asked for."""
+    from foundry.findings import SCRUB_KEPT, SCRUBBED
+    from foundry.session.product import count
+
+    counts = {code["code"]: code["count"] for code in codes}
+    kept = counts.get(SCRUB_KEPT, 0)
+    if kept:
+        return f"{count(kept, 'graph')} kept what may be noise in parameters: `--findings` says why"
+    return "made zero in parameters: replays gave the same without it" if SCRUBBED in counts else ""
 
 
 def _many(processes: list[dict[str, Any]]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,7 +36,10 @@ def store(here: Surroundings) -> Iterator[Check]:
 
 def temporary(_: Surroundings) -> Iterator[Check]:
     """Tell where processes record."""
-    folder = Path(tempfile.gettempdir())
+    folder = workspace.temporary_folder()
+    if folder is None:
+        yield bad("temporary folder", "none that can be written", "set `TMPDIR` to a folder with room")
+        return
     free = _room(folder)
     found = f"{folder}, {readable_size(free)} free"
     if free < LEAST_ROOM:

@@ -13,6 +13,8 @@ static CUcontext context;
 static CUdeviceptr data, other, managed;
 static unsigned char *pinned, *ordinary;
 static CUlibrary library;
+static CUmodule optioned[2];
+static const void *image_bytes;
 static CUevent event;
 static int called;
 
@@ -81,6 +83,13 @@ static void geometry(CUgraph graph, unsigned cluster, int cooperative) {
     }
 }
 
+static void updatable(CUgraph graph) {
+    CUkernelNodeAttrValue value;
+    memset(&value, 0, sizeof value);
+    value.deviceUpdatableKernelNode.deviceUpdatable = 1;
+    MUST(cuGraphKernelNodeSetAttribute(add_one(graph, NULL), CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value));
+}
+
 static void many(CUgraph graph) {
     static unsigned char bytes[8000];
     for (int index = 0; index < 8000; ++index) bytes[index] = (unsigned char)(index % 7);
@@ -91,6 +100,35 @@ static void many(CUgraph graph) {
 static void look_up(CUgraph graph, uint32_t index) {
     void *arguments[] = {&data, &index};
     add_kernel(graph, "look_up", arguments, 0, 1);
+}
+
+/* The image twice, with other options for the compiler; each has globals of its own. */
+static void load_with_options(void) {
+    for (uint32_t turn = 0; turn < 2; ++turn) {
+        CUjit_option option = CU_JIT_MAX_REGISTERS;
+        void *value = (void *)(uintptr_t)(32 + 32 * turn);
+        uint32_t table[16] = {0, 0, 0, 100 * (turn + 1)}, offset = turn + 1;
+        CUdeviceptr address;
+        if (!optioned[turn]) MUST(cuModuleLoadDataEx(&optioned[turn], image_bytes, 1, &option, &value));
+        MUST(cuModuleGetGlobal(&address, NULL, optioned[turn], "table"));
+        MUST(cuMemcpyHtoD(address, table, sizeof table));
+        MUST(cuModuleGetGlobal(&address, NULL, optioned[turn], "offset"));
+        MUST(cuMemcpyHtoD(address, &offset, sizeof offset));
+    }
+    MUST(cuCtxSynchronize()); /* the stream does not wait for copies from pageable memory */
+}
+
+static void look_up_in_each(CUgraph graph) {
+    uint32_t index = 3;
+    CUgraphNode node, before = NULL;
+    for (uint32_t turn = 0; turn < 2; ++turn) {
+        CUdeviceptr target = data + 4 * turn;
+        void *arguments[] = {&target, &index};
+        CUDA_KERNEL_NODE_PARAMS launch = launch_of("look_up", arguments, 0, 1);
+        MUST(cuModuleGetFunction(&launch.func, optioned[turn], "look_up"));
+        MUST(cuGraphAddKernelNode(&node, graph, before ? &before : NULL, before != NULL, &launch));
+        before = node;
+    }
 }
 
 /* Both programmatic ports, and a plain edge beside them. */
@@ -143,6 +181,7 @@ static void graph_memory(CUgraph graph) {
     add_one(graph, after);
 }
 
+/* Ones of `rows` are rows, tens further layers, which begin within both memories. */
 static void copy_of(CUgraph graph, unsigned to, void *target, unsigned from, const void *source, size_t rows) {
     CUDA_MEMCPY3D copy;
     CUgraphNode node;
@@ -158,10 +197,15 @@ static void copy_of(CUgraph graph, unsigned to, void *target, unsigned from, con
     else
         copy.srcDevice = (CUdeviceptr)source;
     copy.WidthInBytes = 16;
-    copy.Height = rows;
-    copy.Depth = 1;
+    copy.Height = rows % 10;
+    copy.Depth = rows / 10 + 1;
     copy.srcPitch = copy.dstPitch = 64;
-    copy.srcHeight = copy.dstHeight = rows;
+    copy.srcHeight = copy.dstHeight = copy.Height + (rows > 10);
+    if (rows > 10) {
+        copy.srcXInBytes = 4;
+        copy.dstY = copy.srcZ = 1;
+        copy.dstPitch = 80;
+    }
     MUST(cuGraphAddMemcpyNode(&node, graph, NULL, 0, &copy, context));
 }
 
@@ -251,6 +295,14 @@ static void make(CUgraph graph, const char *key) {
         copy_of(graph, device, on_device, device, second, 1);
     else if (IS("rows"))
         copy_of(graph, device, on_device, device, second, 4);
+    else if (IS("layers"))
+        copy_of(graph, device, on_device, device, second, 22);
+    else if (IS("layers-to-host"))
+        copy_of(graph, host_memory, pinned, device, on_device, 12);
+    else if (IS("layers-from-host"))
+        copy_of(graph, device, on_device, host_memory, ordinary, 12);
+    else if (IS("jit-options"))
+        look_up_in_each(graph);
     else if (IS("unified-to-unified"))
         copy_of(graph, any, on_device, any, second, 1);
     else if (IS("events"))
@@ -261,6 +313,8 @@ static void make(CUgraph graph, const char *key) {
         user_object(graph);
     else if (IS("shared-event"))
         events(graph, 0);
+    else if (IS("updatable"))
+        updatable(graph);
     else if (IS("host"))
         host_node(graph);
     else if (IS("memory"))
@@ -295,9 +349,9 @@ static void make(CUgraph graph, const char *key) {
 
 /* Everything that a graph may read is the same before each. */
 static void prepare(void) {
-    uint32_t words[64], table[16], offset = 1000;
+    uint32_t words[256], table[16], offset = 1000;
     CUdeviceptr address;
-    for (int index = 0; index < 64; ++index) words[index] = 0x01010101u * (unsigned)(index % 16 + 1);
+    for (int index = 0; index < 256; ++index) words[index] = 0x01010101u * (unsigned)(index % 16 + 1);
     MUST(cuMemcpyHtoD(other, words, sizeof words));
     MUST(cuMemsetD8(data, 0, 1024));
     memset(words, 0, sizeof words);
@@ -307,11 +361,13 @@ static void prepare(void) {
     memset(ordinary, 5, 256);
     memset((void *)managed, 6, 256);
     for (unsigned index = 0; index < 16; ++index) table[index] = index * index;
+    MUST(cuCtxSynchronize()); /* the stream does not wait for copies from pageable memory */
     if (!library) return;
     MUST(cuLibraryGetGlobal(&address, NULL, library, "table"));
     MUST(cuMemcpyHtoD(address, table, sizeof table));
     MUST(cuLibraryGetGlobal(&address, NULL, library, "offset"));
     MUST(cuMemcpyHtoD(address, &offset, sizeof offset));
+    MUST(cuCtxSynchronize()); /* the stream does not wait for copies from pageable memory */
 }
 
 static void say_result(const char *key, const char *how) {
@@ -329,6 +385,7 @@ static void run(const char *key) {
     CUgraph graph;
     CUgraphExec exec;
     prepare();
+    if (!strcmp(key, "jit-options")) load_with_options();
     if (foundry.mode() == 2) {
         foundry_graph *found = foundry.find("nodes", key);
         if (found && !foundry.wait(found)) {
@@ -379,6 +436,7 @@ int main(int count, char **arguments) {
     MUST(cuMemHostAlloc((void **)&pinned, 4096, 0));
     ordinary = malloc(4096);
     void *image = strncmp(arguments[1], "file:", 5) ? contents(arguments[1]) : NULL;
+    image_bytes = image;
     load(arguments[1], image);
     for (int index = 2; index < count; ++index) {
         if (!strcmp(arguments[index], "unload")) {

@@ -88,6 +88,66 @@ static void in_capture(CUstreamCaptureMode mode) {
     (void)taken;
 }
 
+static void *end_elsewhere(void *graph) {
+    MUST(cuCtxSetCurrent(context));
+    SAY("another thread %d", cuStreamEndCapture(stream, graph));
+    return NULL;
+}
+
+/* Ends what began in whatever way, and says what came of it. */
+static void ended(const char *how, CUstream where) {
+    CUgraph graph = NULL;
+    CUgraphExec exec;
+    int result = cuStreamEndCapture(where, &graph);
+    SAY("%s %d %d", how, result, graph != NULL);
+    if (result || !graph) return;
+    SAY("instantiate %d", cuGraphInstantiate(&exec, graph, 0));
+    MUST(cuGraphLaunch(exec, stream));
+    MUST(cuStreamSynchronize(stream));
+    MUST(cuGraphExecDestroy(exec));
+    MUST(cuGraphDestroy(graph));
+}
+
+/* Captures that are broken in every way, and after each one that is not. */
+static void broken(void) {
+    const CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+    CUstream side;
+    CUevent event, foreign;
+    CUgraph graph = NULL;
+    pthread_t thread;
+    MUST(cuStreamCreate(&side, CU_STREAM_NON_BLOCKING));
+    MUST(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    MUST(cuEventCreate(&foreign, CU_EVENT_DISABLE_TIMING));
+    for (int way = 0; way < 7; ++way) {
+        if (way != 5) MUST(cuStreamBeginCapture(stream, mode));
+        if (way != 5) MUST(cuMemsetD32Async(data, 1, 4, stream));
+        if (way == 0) { /* a side stream that is not joined */
+            MUST(cuEventRecord(event, stream));
+            SAY("fork %d", cuStreamWaitEvent(side, event, 0));
+            SAY("side %d", cuMemsetD32Async(data + 64, 2, 4, side));
+        } else if (way == 1) /* ended on a stream that began none */
+            ended("other stream", side);
+        else if (way == 2) /* begun twice */
+            SAY("begin %d", cuStreamBeginCapture(stream, mode));
+        else if (way == 3) { /* joined to another capture */
+            MUST(cuStreamBeginCapture(side, mode));
+            SAY("record %d", cuEventRecord(foreign, side));
+            SAY("wait %d", cuStreamWaitEvent(stream, foreign, 0));
+            ended("the other", side);
+        } else if (way == 4) /* waited for */
+            SAY("wait %d", cuStreamSynchronize(stream));
+        else if (way == 6) { /* ended by another thread */
+            pthread_create(&thread, NULL, end_elsewhere, &graph);
+            pthread_join(thread, NULL);
+        }
+        ended("broken", stream);
+        MUST(cuStreamBeginCapture(stream, mode));
+        MUST(cuMemsetD32Async(data, (unsigned)way, 4, stream));
+        ended("sound", stream);
+    }
+    MUST(cuStreamDestroy(side));
+}
+
 static void pools(void) {
     CUmemoryPool pool, first;
     CUmemPoolProps of;
@@ -185,6 +245,8 @@ int main(int count, char **arguments) {
         in_capture(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
     else if (!strcmp(arguments[1], "relaxed"))
         in_capture(CU_STREAM_CAPTURE_MODE_RELAXED);
+    else if (!strcmp(arguments[1], "broken"))
+        broken();
     else if (!strcmp(arguments[1], "pools"))
         pools();
     else if (!strcmp(arguments[1], "update"))

@@ -122,6 +122,19 @@ def test_another_state_judges_nothing(archive: Any, caplog: pytest.LogCaptureFix
     assert "differs from the capture's in memory[2]" in caplog.text
 
 
+def test_where_only_equal_graphs_may_be_used_the_others_are_given_up(
+    archive: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(env.CHECK, env.CHECK_ONLY)
+    assert Run(Mode.RESTORE, archive).get().restored
+    run = Run(Mode.RESTORE, archive, table=2)
+    graph = run.get()
+    assert not graph.restored
+    assert graph.reason == "witness-state: the state differs from the capture's in memory[2]"
+    assert run.hook.given_up == {"8": graph.reason}
+    assert run.hook.totals["witness_state"] == 1
+
+
 def test_a_program_that_names_other_memory_is_not_compared(archive: Any) -> None:
     run = Run(Mode.RESTORE, archive, spans=(Span(0, SIZE, 0, 100), *SPANS[1:]))
     assert run.get().restored

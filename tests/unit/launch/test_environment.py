@@ -46,6 +46,9 @@ def test_witnesses_and_checks_are_asked_for_and_never_inherited(libraries: Path)
     assert names & made.keys() == {"FOUNDRY_WITNESS"}
     made = environment.for_restore({}, image=Path("/i"), simulated=False, check=True, **SESSION)
     assert names & made.keys() == {"FOUNDRY_CHECK"}
+    assert made["FOUNDRY_CHECK"] == "1"
+    made = environment.for_restore({}, image=Path("/i"), simulated=False, only_equal=True, **SESSION)
+    assert made["FOUNDRY_CHECK"] == "only"
 
 
 @pytest.mark.parametrize("separator", [":", " ", ": "])

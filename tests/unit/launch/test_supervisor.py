@@ -4,10 +4,12 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from foundry.errors import CommandNotExecutableError, CommandNotFoundError
+from foundry.errors import AbandonedError, CommandNotExecutableError, CommandNotFoundError
+from foundry.launch import child
 from foundry.launch.executable import Executable
 from foundry.launch.supervisor import Ended, Supervisor
 
@@ -60,6 +62,49 @@ def test_one_session_can_run_twice(tmp_path: Path) -> None:
     with Supervisor(tmp_path) as supervisor:
         for code in (1, 2):
             assert supervisor.run(python(f"raise SystemExit({code})"), dict(os.environ)).code == code
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_before_the_start_is_not_lost(tmp_path: Path, number: signal.Signals) -> None:
+    before = signal.signal(number, lambda *_: handed_on.append(number))
+    handed_on: list[int] = []
+    try:
+        with Supervisor(tmp_path) as supervisor:
+            os.kill(os.getpid(), number)
+            with pytest.raises(AbandonedError, match=f"ended by {number.name}") as caught:
+                supervisor.run(python("print('started')"), dict(os.environ))
+        assert (caught.value.exit_code, handed_on) == (128 + number, [])
+    finally:
+        signal.signal(number, before)
+
+
+def test_a_signal_after_the_end_is_handed_on(tmp_path: Path) -> None:
+    handed_on: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: handed_on.append(number))
+    try:
+        with Supervisor(tmp_path) as supervisor:
+            assert supervisor.run(python(""), dict(os.environ)).code == 0
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert handed_on == []
+        assert handed_on == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_during_the_start_reaches_the_command(
+    tmp_path: Path, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = child.start
+
+    def start(*words: Any, **options: Any) -> int:
+        process = real(*words, **options)
+        os.kill(os.getpid(), number)
+        return process
+
+    monkeypatch.setattr(child, "start", start)
+    ended = run("import time; time.sleep(60)", tmp_path)
+    assert ended == Ended(128 + number, number, True, 0)
 
 
 def test_lines_are_looked_at(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
