@@ -61,7 +61,7 @@ def run(arguments: list[str]) -> int:
     ours, command = split(arguments)
     context = Context(command, dict(os.environ))
     try:
-        if ours[:1] == ["restore"] and (result := _restore_at_once(context, ours)) is not None:
+        if ours[:1] and ours[0] in RUNNERS and (result := _run_at_once(context, ours)) is not None:
             return result
         from .application import application
 
@@ -109,12 +109,17 @@ def _let_go_of_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
-def _restore_at_once(context: Any, ours: list[str]) -> int | None:
-    """Restore without typer, which takes longer to import than all the rest. None if the arguments need it."""
-    from . import restoring
+def _run_at_once(context: Any, ours: list[str]) -> int | None:
+    """Capture or restore without typer. None if the arguments need it."""
+    if ours[0] == "restore":
+        from . import restoring
 
-    request = restoring.request_of(ours, context.command)
-    return restoring.run(context, request) if request else None
+        request = restoring.request_of(ours, context.command)
+        return restoring.run(context, request) if request else None
+    from . import capturing
+
+    found = capturing.request_of(ours, context.command)
+    return capturing.run(context, found[0], json_line=found[1]) if found else None
 
 
 def _usage(error: Any, ours: list[str], command: list[str] | None) -> int:

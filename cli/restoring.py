@@ -9,6 +9,7 @@ from foundry.compat import codes
 from foundry.session import restore
 
 from .context import Context
+from .plain import read
 
 FALLBACK = "fallback"
 FAIL = "fail"
@@ -18,38 +19,27 @@ def request_of(arguments: list[str], command: list[str] | None) -> restore.Reque
     """Read plain, whole and correct arguments. None for all else: then typer reads them, and says what is wrong."""
     if arguments[:1] != ["restore"] or not command:
         return None
-    flags = {"--sim": False, "--quiet": False, "--json": False, "--check": False}
-    values: dict[str, str] = {}
-    allowed: list[str] = []
-    archives: list[str] = []
-    words = iter(arguments[1:])
-    for word in words:
-        name, equals, value = word.partition("=")
-        if word == "-q":
-            flags["--quiet"] = True
-        elif word in flags:
-            flags[word] = True
-        elif name in ("--on-mismatch", "--report"):
-            values[name] = value if equals else next(words, "")
-        elif name == "--allow":
-            allowed.append(value if equals else next(words, ""))
-        elif word.startswith("-") or archives:
-            return None
-        else:
-            archives.append(word)
-    mismatch = values.get("--on-mismatch", FALLBACK)
-    if mismatch not in (FALLBACK, FAIL) or "" in (*values.values(), *allowed, *archives):
+    plain = read(
+        arguments[1:],
+        flags=("--sim", "--quiet", "--json", "--check"),
+        values=("--on-mismatch", "--report"),
+        repeated=("--allow",),
+        short={"-q": "--quiet"},
+        most_others=1,
+    )
+    if plain is None or (mismatch := plain.values.get("--on-mismatch", FALLBACK)) not in (FALLBACK, FAIL):
         return None
+    report = plain.values.get("--report")
     return restore.Request(
         command=command,
-        archive=Path(archives[0]) if archives else None,
+        archive=Path(plain.others[0]) if plain.others else None,
         fail=mismatch == FAIL,
-        report=Path(values["--report"]) if "--report" in values else None,
-        report_line=flags["--json"],
-        simulated=flags["--sim"],
-        quiet=flags["--quiet"],
-        check=flags["--check"],
-        allowed=codes.require_allowable(allowed),
+        report=Path(report) if report else None,
+        report_line="--json" in plain.flags,
+        simulated="--sim" in plain.flags,
+        quiet="--quiet" in plain.flags,
+        check="--check" in plain.flags,
+        allowed=codes.require_allowable(plain.repeated.get("--allow", ())),
     )
 
 

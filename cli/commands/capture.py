@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
 
 from foundry.errors import UsageError
+from foundry.session import capture
 
+from .. import capturing
 from ..context import Context
 from ..options import RUN_CODES, JsonLine, Quiet, Simulated
 
@@ -103,12 +103,7 @@ def command(
     A server runs for ever: the archive is written while it serves, once it is ready (--ready, --ready-log, or the
     program says so itself), and again at its end if there is more. Ctrl-C reaches the command and is waited for.
     """
-    from foundry.session import capture
-
-    from ..version import version
-
     session: Context = context.obj
-    session.quiet = quiet
     if not session.command:
         raise UsageError("no command: put it after `--`", hint="`foundry capture -- python serve.py`")
     request = capture.Request(
@@ -128,11 +123,4 @@ def command(
         contents=not no_contents,
         quiet=quiet,
     )
-    outcome = capture.run(request, session.environment, session, version=version())
-    if json_line:
-        sys.stderr.write(json.dumps(outcome.as_dict()) + "\n")
-        return outcome.exit_code
-    if outcome.problem:
-        outcome.problem.exit_code = outcome.exit_code
-        raise outcome.problem
-    return outcome.exit_code
+    return capturing.run(session, request, json_line=json_line)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from foundry.archive.text import ContentError
 from foundry.findings import ARCHIVE_CONTENT, BLOB_OUTSIDE
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
     from hashlib import _Hash
 
 Part = tuple[int, int, int]
@@ -83,6 +83,8 @@ class Blobs:
 
     def states(self) -> list[Future[_Hash | None]]:
         """Make what the sections hand on to one another while they are checked, each once and begun in order."""
+        from concurrent.futures import Future
+
         states: list[Future[_Hash | None]] = [Future() for _ in range(len(self.sections) + 1)]
         states[0].set_result(None)
         return states

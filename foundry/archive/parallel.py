@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -29,6 +31,9 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[
     if most == 1:
         yield from map(work, items)
         return
+    # Not before: a restore reads one section, and waits for what is imported.
+    from concurrent.futures import ThreadPoolExecutor
+
     running: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(most) as pool:
         try:

@@ -20,7 +20,7 @@ from foundry.launch import executable as executables
 from foundry.session import images, workspace
 from foundry.session.listener import Listener
 from foundry.session.surroundings import Surroundings
-from foundry.store import catalog, key, location, secrets
+from foundry.store import location, secrets
 
 if TYPE_CHECKING:
     from foundry.archive import Summary
@@ -133,6 +133,8 @@ def _restoring(
 
 
 def _in_store(request: Request, found: executables.Executable, environment: Mapping[str, str], place: Location) -> Path:
+    from foundry.store import catalog, key
+
     wanted = key.command_key(
         found.path,
         request.command,

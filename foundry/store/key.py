@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import hmac
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -44,6 +43,8 @@ def command_key(
     """
 
     def digest_of_secret(text: str) -> str:
+        import hmac  # few commands have secrets, and a restore waits for what is imported
+
         return "secret:" + hmac.new(salt, text.encode(errors="surrogateescape"), "sha256").hexdigest()
 
     words = [executable, *masked(arguments[1:], digest_of_secret)]

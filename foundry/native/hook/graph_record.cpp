@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
+#include "../table/row.h"
 #include "captures.h"
 #include "counters.h"
 #include "exec_table.h"
@@ -18,6 +20,9 @@ namespace foundry {
 namespace {
 
 constexpr int deepest_child = 16;
+// What kernel nodes have by the documents of CUDA 13.0; a newer driver is asked for all up to the last.
+constexpr int documented = 13000;
+constexpr uint32_t attributes_of_nodes[] = {1, 2, 4, 5, 8, 9, 10, 11, 13, 14, 16};
 constexpr uint32_t last_attribute = 20;
 constexpr size_t attribute_bytes = 64;
 static_assert(sizeof(CUkernelNodeAttrValue) == attribute_bytes);
@@ -84,6 +89,9 @@ const char *Recording::attributes(CUgraphNode node) {
     frame_.u32(0);
     if (!real.cuGraphKernelNodeGetAttribute) return "";
     for (uint32_t id = 1; id <= last_attribute; ++id) {
+        if (driver_version() <= documented &&
+            !std::binary_search(std::begin(attributes_of_nodes), std::end(attributes_of_nodes), id))
+            continue;
         unsigned char value[attribute_bytes] = {};
         auto *room = reinterpret_cast<CUkernelNodeAttrValue *>(value);
         CUresult result = real.cuGraphKernelNodeGetAttribute(node, static_cast<CUkernelNodeAttrID>(id), room);
