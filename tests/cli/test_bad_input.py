@@ -134,7 +134,7 @@ class TestRestore:
         assert (result.returncode, result.stdout) == (0, captured)
         (line,) = result.stderr.splitlines()
         reason = f"range taken: device 0 wants {BASE:#x}, got none; {UNPROVEN}"
-        assert line == f"foundry: warning: restore given up: {reason}"
+        assert line == f"foundry: warning: restore given up: {reason}; anonymous memory stands there"
 
     def test_a_range_that_is_taken_at_both_starts_is_given_up(self, command: CommandLine, captured: str) -> None:
         result = command.run("restore", "--json", "--sim", *OTHER, "a.fdry", "--", *server(f"occupy([{BASE}])"))
