@@ -87,14 +87,15 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, required=True)
     parser.add_argument("--keep", type=Path)
-    parser.add_argument("--one-core", action="store_true")
+    parser.add_argument("--one-core", type=int, help="which, of those that there are, over and over")
     wanted = parser.parse_args()
     mutants = Mutants(wanted.seed)
     strategies: Counter[str] = Counter()
     found: Counter[str] = Counter()
     failures: list[dict[str, object]] = []
-    if wanted.one_core:
-        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    if wanted.one_core is not None:
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {cores[wanted.one_core % len(cores)]})
     limit_time()
     limit_memory()
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:

@@ -9,8 +9,8 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -57,17 +57,19 @@ def run(*arguments: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def shard_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], dict[str, Any]]:
-    """Run a shard, once."""
+def shard_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[int], dict[str, Any]]]:
+    """Run all shards, as many at a time as there are cores; give what one found."""
 
-    @cache
     def found(shard: int) -> dict[str, Any]:
         # The first shard has all cores and so reads with threads; each other one has a single core.
-        cores = [] if shard == 0 else ["--one-core"]
-        keep = str(tmp_path_factory.mktemp("mutants"))
-        return run("--seed", str(SEED), "--first", str(shard * EACH), "--count", str(EACH), "--keep", keep, *cores)
+        cores = [] if shard == 0 else ["--one-core", str(shard)]
+        folder = str(folders[shard])
+        return run("--seed", str(SEED), "--first", str(shard * EACH), "--count", str(EACH), "--keep", folder, *cores)
 
-    return found
+    folders = [tmp_path_factory.mktemp("mutants") for _ in range(SHARDS)]
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        running = [pool.submit(found, shard) for shard in range(SHARDS)]
+        yield lambda shard: running[shard].result()
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
