@@ -60,8 +60,11 @@ fuzz: .venv/installed ## Fuzz both readers of archives for half an hour
 	$(BIN)/python -m pip install --quiet atheris
 	$(BIN)/python tests/fuzz/run.py
 
-bench: .venv/installed ## Measure what needs no GPU
-	$(BIN)/python -m benchmarks
+bench: .venv/installed ## Measure what needs no GPU and compare it with what is kept; BENCH holds options
+	$(BIN)/python -m benchmarks $(BENCH)
+
+bench-gpu: ## The same with the GPU, and the torch and foundry of $(PYTHON)
+	$(PYTHON) -m benchmarks --gpu $(BENCH)
 
 clean: ## Remove everything that was built
 	rm -rf .venv build dist foundry/_lib

@@ -1,24 +1,30 @@
 """Tell where the bytes of archives are: raw and stored, for each kind of section and for each graph.
 
-    python benchmarks/archive_sizes.py NAME=ARCHIVE ... [--keep FOLDER] [--beyond NAME:NAME]
+    python benchmarks/archive_sizes.py [NAME=ARCHIVE ...] [--beyond NAME:NAME] [--keep]
 
-Prints a table in Markdown for benchmarks/README.md on standard output; `--keep` writes the figures as JSON. `--beyond
-SMALL:LARGE` tells what each further graph of LARGE costs, where LARGE has the graphs of SMALL and more.
+Prints tables in Markdown for benchmarks/README.md on standard output. `--beyond SMALL:LARGE` tells what each further
+graph of LARGE costs, where LARGE has the graphs of SMALL and more. Without archives they are made, on a GPU, by
+`tests/gpu/archive_tools.py`, which holds the tools against them as well.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from measuring.figures import BYTES, figure
+from measuring.question import Answer, Asked, Question
+from measuring.results import ROOT
+
 from foundry import archive
 
 COLUMNS = ("capture", "graphs", "nodes", "groups", "raw", "stored", "stored per graph", "without images")
 BLOBS = "blobs"
+STEP, MADE, BEYOND = "archive_tools", ("job", "job-99", "steady", "small", "thin"), "job:job-99"
 
 
 def sizes(path: Path) -> dict[str, Any]:
@@ -109,26 +115,38 @@ def further(found: dict[str, dict[str, Any]], names: str) -> dict[str, Any]:
     }
 
 
-def main() -> int:
-    """Print the tables and keep the figures."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("archives", nargs="+", metavar="NAME=ARCHIVE")
-    parser.add_argument("--keep", type=Path, help="write the figures into this folder, as archive-sizes.json")
-    parser.add_argument("--beyond", action="append", default=[], metavar="SMALL:LARGE")
-    wanted = parser.parse_args()
-    places = dict(item.partition("=")[::2] for item in wanted.archives)
-    found = {name: sizes(Path(path)) for name, path in places.items()}
-    beyond = {names: further(found, names) for names in wanted.beyond}
+def made(folder: Path) -> dict[str, Path]:
+    """Capture the decode job in several ways."""
+    script = ROOT / "tests" / "gpu" / "run_all.py"
+    subprocess.run([sys.executable, str(script), str(folder), STEP, "--keep-archives"], check=True)
+    return {name: folder / STEP / f"{name}.fdry" for name in MADE}
+
+
+def answer(asked: Asked) -> Answer:
+    """Print the tables and give the figures."""
+    options = asked.options
+    places = {name: Path(path) for name, path in (item.partition("=")[::2] for item in options.archives)}
+    pairs = options.beyond if places else [BEYOND]
+    found = {name: sizes(path) for name, path in (places or made(asked.folder)).items()}
+    beyond = {names: further(found, names) for names in pairs}
     print(overview(found))
     print(by_section(found), end="")
     for names, cost in beyond.items():
         each, graphs = cost["stored_per_graph"], cost["stored_per_graph_without_blobs"]
         print(f"\n{names}: {cost['graphs']} further graphs, {amount(each)} each, {amount(graphs)} without images")
-    if wanted.keep:
-        figures = {"archives": found, "further": beyond}
-        (wanted.keep / "archive-sizes.json").write_text(json.dumps(figures, indent=1, sort_keys=True) + "\n")
-    return 0
+    figures = {name: figure([one["stored"]], BYTES) for name, one in found.items()}
+    about = {name: one["graphs"] for name, one in found.items()}
+    return Answer(figures, about, {"archives": found, "further": beyond})
 
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Say which archives, and which are compared."""
+    parser.add_argument("archives", nargs="*", metavar="NAME=ARCHIVE")
+    parser.add_argument("--beyond", action="append", default=[], metavar="SMALL:LARGE")
+    parser.set_defaults(sim=False)
+
+
+QUESTION = Question("archive-sizes", "where are the bytes of an archive", answer, 1, add_options)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(QUESTION.main())

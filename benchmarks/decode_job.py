@@ -1,10 +1,10 @@
 """Measure how much of a torch decode job's start a restore saves, and that what it gives back is the same.
 
-    python benchmarks/decode_job.py [--restores 5]
+    python benchmarks/decode_job.py [--runs 5] [--keep]
 
 Runs the reference decode job (28 layers, 35 batch sizes) plainly, under `foundry capture`, and under `foundry restore`
 several times, each in a process of its own (the first restore to the job's end, the others until it is ready), and
-writes `benchmarks/results/decode-job-<machine class>.json`.
+writes `decode-job-<machine class>.json`.
 
 The job's attention comes from cuDNN, whose results differ in the last bits from call to call, in plain torch too. So a
 second, steady job without cuDNN's attention shows equality of all bits; of the job as it is, only the share of other
@@ -15,23 +15,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
-import re
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "benchmarks" / "results"
 JOB = ROOT / "tests" / "gpu" / "decode_job_foundry.py"
 sys.path.insert(0, str(JOB.parent))
 
+from measuring import machine, results  # noqa: E402
+from measuring.figures import BYTES, SECONDS, figure, spread  # noqa: E402
+from measuring.question import Answer, Asked, Question  # noqa: E402
 from scenarios import FOUNDRY, run, strange, strangers, unequal  # noqa: E402
 
 READY_LIMIT, ARCHIVE_LIMIT, REPLAY_LIMIT = 0.30, 40e6, 1.02
@@ -40,45 +36,13 @@ PREPARATION = ("image_check", "ready")
 first work of the background threads until the last graph was built. The other timings are sums over threads."""
 
 
-def machine() -> dict[str, Any]:
-    """Say what the figures were measured on; nothing that names the machine itself."""
-    facts: dict[str, Any] = {
-        "cores": os.cpu_count(), "architecture": platform.machine(), "python": platform.python_version(),
-        "kernel": platform.release().split("-")[0], "libc": " ".join(platform.libc_ver()),
-    }  # fmt: skip
-    for package in ("foundry-graphs", "torch", "numpy", "zstandard"):
-        try:
-            facts[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            facts[package] = None
-    try:
-        query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
-        lines = subprocess.run(query, capture_output=True, text=True, timeout=60, check=True).stdout.splitlines()
-        facts["gpu"], facts["driver"], facts["gpu_memory"] = (part.strip() for part in lines[0].split(","))
-        facts["gpus"] = len(lines)
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
-        facts["gpu"] = f"unknown: {type(error).__name__}"
-    return facts
-
-
-def machine_class(facts: dict[str, Any]) -> str:
-    """Return a name for the kind of machine, for a file name."""
-    return re.sub(r"[^a-z0-9]+", "-", str(facts["gpu"]).lower()).strip("-")
-
-
-def spread(values: list[float]) -> dict[str, Any]:
-    """Return the median of several measurements, and how far they lie apart."""
-    return {"median": statistics.median(values), "least": min(values), "most": max(values), "n": len(values)}
-
-
 def measure(folder: Path, restores: int) -> dict[str, Any]:
     """Run the job in all ways. `figures.json` in the folder is rewritten after each run."""
     folder.mkdir(parents=True, exist_ok=True)
     archive = folder / "job.fdry"
     figures: dict[str, Any] = {
-        "question": "how much of a torch decode job's start does a restore save, and is what it gives back the same",
         "date": time.strftime("%Y-%m-%d"),
-        "machine": machine(),
+        "machine": machine.facts(),
         "command": "python benchmarks/decode_job.py",
         "restores": [],
     }
@@ -208,30 +172,42 @@ def failures(figures: dict[str, Any]) -> list[str]:
     return found
 
 
-def write(figures: dict[str, Any], folder: Path = RESULTS) -> Path:
-    """Write the short figures under the name of the machine's class."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"decode-job-{machine_class(figures['machine'])}.json"
-    path.write_text(json.dumps({"command": figures["command"], **short(figures)}, indent=1) + "\n")
-    return path
+def compared_by(made: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Give those of the short figures that a later result is compared by."""
+    times = {
+        "the program stands still for its graphs": made["restore_waited_seconds"],
+        "modules and graphs are made ready": made["restore_prepared_seconds"],
+        "restored process until ready": made["ready_seconds"]["restore"],
+    }
+    return {
+        **{name: {"unit": SECONDS, **values} for name, values in times.items()},
+        "archive": figure([made["archive_bytes"]], BYTES),
+    }
 
 
-def main() -> int:
-    """Measure, write, and say what is missed."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--restores", type=int, default=5)
+def write(figures: dict[str, Any], folder: Path) -> Path:
+    """Write the short figures of runs that no calibration goes with."""
+    return results.write(folder, "decode-job", {"command": figures["command"], **short(figures)})
+
+
+def answer(asked: Asked) -> Answer:
+    """Measure, and hold the figures against their limits."""
+    figures = measure((asked.options.folder or asked.folder).resolve(), asked.runs)
+    made = short(figures)
+    return Answer(compared_by(made), {"graphs": made["graphs"]}, made, failures(figures))
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Say where the runs leave what they write."""
     parser.add_argument("--folder", type=Path, help="where logs and archive go; a temporary folder if left out")
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as temporary:
-        figures = measure((arguments.folder or Path(temporary)).resolve(), arguments.restores)
-        path = write(figures)
-        print(json.dumps({key: value for key, value in short(figures).items() if key != "replay_ms"}, indent=1))
-        print(f"written to {path}")
-        problems = failures(figures)
-    for problem in problems:
-        print(f"missed: {problem}", file=sys.stderr)
-    return 1 if problems else 0
+    parser.set_defaults(sim=False)
 
+
+QUESTION = Question(
+    "decode-job",
+    "how much of a torch decode job's start does a restore save, and is what it gives back the same",
+    answer, 5, add_options,
+)  # fmt: skip
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(QUESTION.main())

@@ -1,6 +1,6 @@
 """Measure what the hook adds to single driver calls: launches, launches in a capture, graph launches, allocations.
 
-    python benchmarks/launch_overhead.py [--sim] [--runs 7] [--rounds 60] [--out FOLDER]
+    python benchmarks/launch_overhead.py [--sim] [--runs 7] [--rounds 60] [--keep]
 
 A small C program is run in five ways, in turns: plainly, with the hook preloaded but off, under `foundry capture`,
 under `foundry restore`, and with a restore that was given up. In each process every call is timed through the function
@@ -11,28 +11,24 @@ the plain process, where both are one function, shows how far the method itself 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-RESULTS = HERE / "results"
 sys.path[:0] = [str(HERE), str(ROOT / "tests")]
 
-import decode_job  # noqa: E402
 import hooked  # noqa: E402
 from helpers import native_build  # noqa: E402
+from measuring.figures import INSTRUCTIONS, SECONDS, spread  # noqa: E402
+from measuring.process import FOUNDRY  # noqa: E402
+from measuring.question import Answer, Asked, Question  # noqa: E402
 
-FOUNDRY = [sys.executable, "-m", "foundry"]
 WAYS = ("plain", "off", "capture", "restore", "disarmed")
 LAUNCHES = ("launch", "captured_launch", "graph_launch")
 LIMIT_NANOSECONDS = 60.0
@@ -63,7 +59,9 @@ class Bench:
         return self._output(words, self.environment)
 
     def _output(self, words: list[str], environment: Mapping[str, str]) -> str:
-        return subprocess.run(words, env=dict(environment), check=True, stdout=subprocess.PIPE, text=True).stdout
+        folder = self.folder  # not where the sources lie: they would be imported
+        run = subprocess.run(words, env=dict(environment), check=True, stdout=subprocess.PIPE, text=True, cwd=folder)
+        return run.stdout
 
     def run(self, way: str) -> str:
         """Run the program and return what it printed."""
@@ -112,7 +110,7 @@ def measure(folder: Path, *, simulated: bool, runs: int, rounds: int) -> dict[st
 def merged(found: Sequence[Mapping[str, Mapping[str, float]]]) -> dict[str, Any]:
     """Give the spread of each figure over the runs of a way."""
     return {
-        name: {figure: rounded(decode_job.spread([run[name][figure] for run in found])) for figure in found[0][name]}
+        name: {figure: rounded(spread([run[name][figure] for run in found])) for figure in found[0][name]}
         for name in found[0]
     }
 
@@ -132,40 +130,35 @@ def failures(ways: Mapping[str, Any], of_runs: str = "median") -> list[str]:
     ]
 
 
-def main() -> int:
-    """Measure, write, and say what is missed."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--sim", action="store_true", help="on the simulator; its figures are never GPU figures")
-    parser.add_argument("--runs", type=int, default=7)
-    parser.add_argument("--rounds", type=int, default=60)
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    arguments = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="launch-overhead-"))
-    try:
-        ways = measure(folder, simulated=arguments.sim, runs=arguments.runs, rounds=arguments.rounds)
-    finally:
-        shutil.rmtree(folder)
-    machine = decode_job.machine() | ({"gpu": "simulated"} if arguments.sim else {})
-    name = f"{os.cpu_count()}-cores-simulator" if arguments.sim else decode_job.machine_class(machine)
-    figures = {
-        "question": "how much does the hook add to a driver call", "date": time.strftime("%Y-%m-%d"),
-        "simulated": arguments.sim, "machine": machine, "limit_nanoseconds": LIMIT_NANOSECONDS,
-        "command": f"python benchmarks/launch_overhead.py{' --sim' if arguments.sim else ''} --runs {arguments.runs} "
-        f"--rounds {arguments.rounds}",
-        "ways": ways,
-    }  # fmt: skip
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    path = arguments.out / f"launch-overhead-{name}.json"
-    path.write_text(json.dumps(figures, indent=1) + "\n")
-    for way, calls in ways.items():
-        added = "  ".join(f"{call} {calls[call]['added_nanoseconds']['median']:+.1f}" for call in calls)
-        print(f"{way:9} ns added: {added}")
-    print(f"written to {path}")
-    problems = failures(ways)
-    for problem in problems:
-        print(f"missed: {problem}", file=sys.stderr)
-    return 1 if problems else 0
+def answer(asked: Asked) -> Answer:
+    """Measure, and give the launches as figures that are compared."""
+    simulated, rounds = asked.options.sim, asked.options.rounds
+    ways = measure(asked.folder, simulated=simulated, runs=asked.runs, rounds=rounds)
+    figures = {}
+    for way in WAYS[2:]:
+        for name in LAUNCHES:
+            call = ways[way][name]
+            label = f"{way}, {name.replace('_', ' ')}"
+            figures[label] = in_unit(call["nanoseconds"], SECONDS, 1e-9)
+            figures[f"{label}, added"] = in_unit(call["added_nanoseconds"], SECONDS, 1e-9)
+            if call["added_instructions"]["median"] > 0:
+                figures[f"{label}, added instructions"] = in_unit(call["added_instructions"], INSTRUCTIONS, 1)
+    about = {"rounds": rounds, "simulated": simulated}
+    return Answer(figures, about, {"limit_nanoseconds": LIMIT_NANOSECONDS, "ways": ways}, failures(ways))
 
+
+def in_unit(values: Mapping[str, float], unit: str, scale: float) -> dict[str, Any]:
+    """Give a spread in another unit."""
+    return {"unit": unit, **{name: value if name == "n" else value * scale for name, value in values.items()}}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Say on what, and how many rounds a process makes."""
+    parser.add_argument("--sim", action="store_true", help="on the simulator; its figures are never GPU figures")
+    parser.add_argument("--rounds", type=int, default=60)
+
+
+QUESTION = Question("launch-overhead", "how much does the hook add to a driver call", answer, 7, add_options)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(QUESTION.main())

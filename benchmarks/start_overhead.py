@@ -1,73 +1,81 @@
-"""Measure how long `foundry restore` takes of its own before the command starts, with the archive's image cached.
+"""Measure how long `foundry restore` takes of its own before the command starts.
 
-    python benchmarks/start_overhead.py [--runs 20]
+    python benchmarks/start_overhead.py [--runs 9] [--keep]
 
-Runs on the simulator, as no driver is touched before the command starts: the time is that of this machine's processor
-and disk. The command prints the clock as its first act; the same command run directly is subtracted.
+For the small archive of the demo's server, and for a made-up large one (`measuring/captures.py`): with the restore
+image cached, and without it, when it is made first. Runs on the simulator, as no driver is touched before the command
+starts: the time is that of this machine's processor and disk, with the archive in the page cache. The command prints
+the clock as its first act; the same command run directly, in turns, is subtracted.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import platform
-import statistics
+import shutil
 import subprocess
 import sys
-import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-SERVER = Path(__file__).resolve().parents[1] / "tests" / "engines" / "decode_server.py"
-FOUNDRY = [sys.executable, "-m", "foundry"]
+from measuring import captures, process
+from measuring.figures import INSTRUCTIONS, SECONDS, figure
+from measuring.process import FOUNDRY
+from measuring.question import Answer, Asked, Question
+from measuring.results import ROOT
+
+SERVER = ROOT / "tests" / "engines" / "decode_server.py"
+ALLOWED = ["--allow", "mismatch-arguments", "--allow", "mismatch-gpu-model"]
 CLOCK = ["date", "+%s%N"]
-LIMIT = 0.15
+GOAL = 0.10
+GOAL_PER_GB = 1.0
+"""Seconds more for a GB of raw content, where the image is made first."""
 
 
-def started_after(command: list[Any], environment: dict[str, str], folder: Path) -> float:
+def started_after(command: Sequence[str], environment: dict[str, str], folder: Path) -> float:
     """Return the seconds from now until the command printed the clock."""
     begin = time.time_ns()
-    done = subprocess.run(
-        list(map(str, command)), env=environment, cwd=folder, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=True)
     return (int(done.stdout.split()[-1]) - begin) / 1e9
 
 
-def measure(folder: Path, runs: int) -> dict[str, Any]:
-    """Capture the demo's server, then start the clock through `foundry restore` and directly, in turns."""
-    archive = folder / "server.fdry"
-    environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
+def measure(asked: Asked) -> Answer:
+    """Start the clock through `foundry restore` and directly, in turns."""
+    from foundry import archive
+
+    folder, cache = asked.folder, asked.folder / "cache"
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
+    small = folder / "server.fdry"
     server = [sys.executable, str(SERVER), "--once", "--quiet"]
     subprocess.run(
-        [*FOUNDRY, "capture", "--sim", "-q", "-o", str(archive), "--", *server],
+        [*FOUNDRY, "capture", "--sim", "-q", "-o", str(small), "--", *server],
         env=environment, cwd=folder, stdout=subprocess.DEVNULL, check=True,
     )  # fmt: skip
-    restore = [*FOUNDRY, "restore", "--sim", "-q", "--allow", "mismatch-arguments", archive, "--", *CLOCK]
-    started_after(restore, environment, folder)
-    through, direct = [], []
-    for _ in range(runs):
-        through.append(started_after(restore, environment, folder))
-        direct.append(started_after(CLOCK, environment, folder))
-    return {
-        "cores": os.cpu_count(), "python": platform.python_version(), "runs": runs, "limit_seconds": LIMIT,
-        "added_seconds": statistics.median(through) - statistics.median(direct),
-        "through_foundry": {"median": statistics.median(through), "least": min(through), "most": max(through)},
-        "direct": {"median": statistics.median(direct), "least": min(direct), "most": max(direct)},
-    }  # fmt: skip
+    archives = {"small archive": small, "large archive": asked.captures.have(captures.SIMULATED) / captures.SIMULATED}
+    raw = {name: archive.summary(path).raw_size for name, path in archives.items()}
+    identity = {name: archive.summary(path).capture_id for name, path in archives.items()}
+    found = {}
+    for name, path in archives.items():
+        restore = [*FOUNDRY, "restore", "--sim", "-q", *ALLOWED, str(path), "--", *CLOCK]
+        for cached in (True, False):
+            added = []
+            if cached:
+                started_after(restore, environment, folder)
+            for _ in range(asked.runs):
+                if not cached:
+                    shutil.rmtree(cache, ignore_errors=True)
+                through = started_after(restore, environment, folder)
+                added.append(through - started_after(CLOCK, environment, folder))
+            goal = GOAL if cached else GOAL + GOAL_PER_GB * raw[name] / 1e9
+            if not list(cache.glob(f"foundry/images/{identity[name][:32]}*/*.image")):
+                raise RuntimeError(f"{name}: started without restore")
+            found[f"{name}, image {'' if cached else 'not '}cached"] = figure(added, SECONDS, goal=goal)
+        if counted := process.instructions(restore, folder, process.COUNTED_RUNS, environment):
+            found[f"{name}, image cached, instructions"] = figure(counted, INSTRUCTIONS)
+    return Answer(found, {"raw_bytes": raw["large archive"]}, {"raw_bytes_of_small": raw["small archive"]})
 
 
-def main() -> int:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--runs", type=int, default=20)
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        figures = measure(Path(folder), arguments.runs)
-    print(json.dumps(figures, indent=1))
-    return 0 if figures["added_seconds"] <= LIMIT else 1
-
+QUESTION = Question("start-overhead", "how long does `foundry restore` take before the command starts", measure, runs=9)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(QUESTION.main())

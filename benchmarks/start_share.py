@@ -16,21 +16,20 @@ import re
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-RESULTS = HERE / "results"
 JOB = HERE.parent / "tests" / "engines" / "workloads" / "decode_job.py"
 sys.path.insert(0, str(HERE))
 
-import decode_job  # noqa: E402
 import hooked  # noqa: E402
+from measuring.figures import SECONDS, spread  # noqa: E402
+from measuring.process import FOUNDRY  # noqa: E402
+from measuring.question import Answer, Asked, Question  # noqa: E402
 
-FOUNDRY = [sys.executable, "-m", "foundry"]
 CAPTURE = "capture"
 WAYS = (hooked.PLAIN, hooked.OFF, hooked.DISARMED, hooked.CAPTURED, CAPTURE)
 LIMITS = {hooked.DISARMED: 0.03, CAPTURE: 0.15}
@@ -73,8 +72,7 @@ def measure(
             print(f"{number + 1} of {runs}: {way}: {json.dumps(told[way][-1])}", file=sys.stderr, flush=True)
     return {
         "seconds": {
-            way: {name: decode_job.spread([one[name] for one in found]) for name in found[0]}
-            for way, found in told.items()
+            way: {name: spread([one[name] for one in found]) for name in found[0]} for way, found in told.items()
         },
         "added_share": {way: added(told[way], told[ways[0]]) for way in ways[1:]},
     }
@@ -86,7 +84,7 @@ def added(found: list[dict[str, float]], plain: list[dict[str, float]]) -> dict[
     pairs = [one["start"] / other["start"] - 1 for one, other in zip(found, plain, strict=True)]
     return {
         "seconds": medians[0] - medians[1], "of_medians": medians[0] / medians[1] - 1,
-        "by_run": decode_job.spread(pairs),
+        "by_run": spread(pairs),
     }  # fmt: skip
 
 
@@ -100,45 +98,30 @@ def failures(figures: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def main() -> int:
-    """Measure, write, and say what is missed."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument(
-        "--ways", default="plain,disarmed,capture", help=f"the first is compared with; of: {', '.join(WAYS)}"
-    )
+def answer(asked: Asked) -> Answer:
+    """Measure, and give the starts as figures that are compared."""
+    options = asked.options
+    ways = options.ways.split(",")
+    if unknown := set(ways) - set(WAYS):
+        sys.exit(f"no such way: {', '.join(sorted(unknown))}")
+    command = options.command or [sys.executable, str(JOB)]
+    found = measure(asked.folder, command, ways=ways, runs=asked.runs, ready=options.ready, simulated=options.sim)
+    figures = {f"{way}, start": {"unit": SECONDS, **found["seconds"][way]["start"]} for way in ways}
+    suffix = f"-{Path(command[-1] if len(command) == 1 else command[1]).stem}" if options.command else ""
+    about = {"command": " ".join(Path(word).name for word in command)}
+    return Answer(figures, about, {"limits": LIMITS, **found}, failures(found), suffix)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Say what is started, and in which ways."""
+    ways = f"the first is compared with; of: {', '.join(WAYS)}"
+    parser.add_argument("--ways", default="plain,disarmed,capture", help=ways)
     parser.add_argument("--ready", default=r"\d+ graphs: ")
     parser.add_argument("--sim", action="store_true", help="on the simulator; its figures are never GPU figures")
-    parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("command", nargs="*")
-    arguments = parser.parse_args()
-    ways = arguments.ways.split(",")
-    if unknown := set(ways) - set(WAYS):
-        parser.error(f"no such way: {', '.join(sorted(unknown))}")
-    command = arguments.command or [sys.executable, str(JOB)]
-    with tempfile.TemporaryDirectory(prefix="start-share-") as folder:
-        figures = measure(
-            Path(folder), command, ways=ways, runs=arguments.runs, ready=arguments.ready, simulated=arguments.sim
-        )
-    machine = decode_job.machine() | ({"gpu": "simulated"} if arguments.sim else {})
-    name = "simulator" if arguments.sim else decode_job.machine_class(machine)
-    if arguments.command:
-        name = f"{Path(command[-1] if len(command) == 1 else command[1]).stem}-{name}"
-    told = {
-        "question": "how much does the hook add to a job's start", "date": time.strftime("%Y-%m-%d"),
-        "simulated": arguments.sim, "machine": machine, "runs": arguments.runs, "limits": LIMITS,
-        "command": " ".join(Path(word).name for word in command), **figures,
-    }  # fmt: skip
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    path = arguments.out / f"start-share-{name}.json"
-    path.write_text(json.dumps(told, indent=1) + "\n")
-    print(json.dumps(figures["added_share"], indent=1))
-    print(f"written to {path}")
-    problems = failures(figures)
-    for problem in problems:
-        print(f"missed: {problem}", file=sys.stderr)
-    return 1 if problems else 0
 
+
+QUESTION = Question("start-share", "how much does the hook add to a job's start", answer, 5, add_options)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(QUESTION.main())

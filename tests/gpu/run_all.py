@@ -26,13 +26,14 @@ import decode_job  # noqa: E402
 import soak  # noqa: E402
 from archive_tools import archive_tools  # noqa: E402
 from driver_answers import driver_answers  # noqa: E402
+from measuring import machine  # noqa: E402
 from proving import proven_and_moved  # noqa: E402
 from scenarios import FOUNDRY, SCENARIOS  # noqa: E402
 
 
-def machine(out: Path) -> None:
+def keep_machine(out: Path) -> None:
     """Keep what the machine is, and what foundry says of it."""
-    facts = decode_job.machine()
+    facts = machine.facts()
     (out / "machine.json").write_text(json.dumps(facts, indent=1))
     print(json.dumps(facts), flush=True)
     with (out / "doctor.log").open("w") as log:
@@ -61,7 +62,7 @@ def soak_runs(folder: Path) -> dict[str, Any]:
 
 def with_machine(figures: dict[str, Any]) -> dict[str, Any]:
     """Say with the figures what they were measured on."""
-    return {"figures": {"date": time.strftime("%Y-%m-%d"), "machine": decode_job.machine(), **figures}}
+    return {"figures": {"date": time.strftime("%Y-%m-%d"), "machine": machine.facts(), **figures}}
 
 
 STEPS: dict[str, Any] = {
@@ -90,7 +91,7 @@ def main() -> int:
     summary: dict[str, Any] = {}
     names = arguments.names or [name for name in STEPS if name != "benchmark" or not arguments.no_benchmark]
     try:
-        machine(out)
+        keep_machine(out)
     except Exception:
         traceback.print_exc()
     for name in names:

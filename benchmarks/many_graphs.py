@@ -1,0 +1,129 @@
+"""Measure what graphs cost by their number: how long a restored program stands still for them.
+
+    python benchmarks/many_graphs.py [--sim] [--graphs 32,64,128,256,512] [--nodes 1000] [--runs 5] [--keep]
+
+A small C program (`many_graphs.c`) captures so many graphs of so many kernels. It is run plainly, and restored from an
+archive of its own. `first`: from its first question until the first graph can be launched; `all`: until all can be.
+`--sim` is the simulator, where a driver call costs next to nothing: what is left is Foundry's own part.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "tests")]
+
+import hooked  # noqa: E402
+from helpers import native_build  # noqa: E402
+from measuring.figures import SECONDS, figure  # noqa: E402
+from measuring.process import FOUNDRY  # noqa: E402
+from measuring.question import Answer, Asked, Question  # noqa: E402
+
+NUMBERS = "32,64,128,256,512"
+NODES = 1000
+WORDS = 8
+SIMULATED = f"""#include "sim_kernel.h"
+// kernel: nothing(ptr{", u64" * (WORDS - 1)})
+FOUNDRY_SIM_KERNEL(nothing) {{
+}}
+"""
+PTX = f""".version 6.3
+.target sm_75
+.address_size 64
+.visible .entry nothing({", ".join(f".param .u64 word{number}" for number in range(WORDS))})
+{{
+    ret;
+}}
+"""
+
+
+class Program:
+    """The compiled program, its kernel, and how it is run."""
+
+    def __init__(self, folder: Path, *, simulated: bool) -> None:
+        self.folder, self.simulated = folder, simulated
+        self.program = native_build.compile_program(folder / "many_graphs", [HERE / "many_graphs.c"], "-O2")
+        self.image = folder / "image"
+        if simulated:
+            source = folder / "nothing.c"
+            source.write_text(SIMULATED)
+            native_build.make_kernels(self.image, source)
+        else:
+            self.image.write_text(PTX)
+        self.environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
+
+    def command(self, graphs: int, nodes: int) -> list[str]:
+        """Give the command that makes or asks for so many graphs."""
+        return [str(self.program), str(self.image), str(graphs), str(nodes)]
+
+    def run(self, command: list[str], environment: Mapping[str, str]) -> dict[str, float]:
+        """Run a command and return what the program told."""
+        done = subprocess.run(command, env=dict(environment), check=True, stdout=subprocess.PIPE, text=True)
+        told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+        return told
+
+    def plainly(self, graphs: int, nodes: int) -> dict[str, float]:
+        """Run it without the hook."""
+        environment = hooked.environment(hooked.PLAIN, self.folder, simulated=self.simulated)
+        return self.run(self.command(graphs, nodes), environment)
+
+    def foundry(self, word: str, *options: str, graphs: int, nodes: int) -> dict[str, float]:
+        """Run it under a command of Foundry."""
+        simulated = ["--sim"] if self.simulated else []
+        return self.run(
+            [*FOUNDRY, word, *simulated, "-q", *options, "--", *self.command(graphs, nodes)], self.environment
+        )
+
+
+def measure(asked: Asked) -> Answer:
+    """Run plainly and restored, in turns, for each number of graphs."""
+    numbers, nodes = asked.options.graphs, asked.options.nodes
+    program = Program(asked.folder, simulated=asked.options.sim)
+    figures: dict[str, Any] = {}
+    for number in numbers:
+        archive = asked.folder / f"{number}.fdry"
+        program.foundry("capture", "-f", "-o", str(archive), graphs=number, nodes=nodes)
+        plain, restored = [], []
+        for turn in range(asked.runs + 1):
+            one = program.plainly(number, nodes)
+            other = program.foundry("restore", str(archive), graphs=number, nodes=nodes)
+            if other["restored"] != number:
+                raise RuntimeError(f"{other['restored']} of {number} graphs were restored")
+            if turn:  # the first one makes the image
+                plain.append(one)
+                restored.append(other)
+        figures |= {
+            f"{number} graphs, plain, all": figure([run["all"] for run in plain], SECONDS),
+            f"{number} graphs, restored, first": figure([run["first"] for run in restored], SECONDS),
+            f"{number} graphs, restored, all": figure([run["all"] for run in restored], SECONDS),
+        }
+        archive.unlink()
+    return Answer(figures, {"numbers": numbers, "nodes": nodes, "parameter_words": WORDS})
+
+
+def numbers_of(text: str) -> list[int]:
+    """Read a list of numbers."""
+    return [int(word) for word in text.split(",")]
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Say how many graphs, of how many nodes, and on what."""
+    parser.add_argument("--sim", action="store_true", help="on the simulator; its figures are never GPU figures")
+    parser.add_argument("--graphs", type=numbers_of, default=numbers_of(NUMBERS))
+    parser.add_argument("--nodes", type=int, default=NODES)
+
+
+QUESTION = Question(
+    "many-graphs", "how does the time that a restored program waits grow with its graphs", measure, 5, add_options
+)
+
+if __name__ == "__main__":
+    sys.exit(QUESTION.main())
