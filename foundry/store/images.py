@@ -5,9 +5,11 @@ Who builds holds a lock on the unfinished folder. So a later one knows what a ki
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,6 +20,8 @@ from foundry.store.location import Location, make_private
 
 SUFFIX = ".image"
 _SUFFIX = ".partial"
+_WHOLE = "whole"
+"""Holds what the images looked like when they were made, or found to be whole."""
 
 Build = Callable[[Path], None]
 """Writes every `<role>.image` into an empty folder."""
@@ -31,9 +35,41 @@ def candidates(location: Location, capture_id: str, abi: int, proof: str = "") -
 
 
 def ready(folder: Path, roles: list[str], fault_of: Fault) -> bool:
-    """Whether an image of every role is there, and none is damaged."""
+    """Whether an image of every role is there, and none is damaged.
+
+    One that is the file that was made or found to be whole is not read again: the hook checks what it uses in any case.
+    """
     paths = [folder / f"{role}{SUFFIX}" for role in roles]
-    return all(path.is_file() and not fault_of(path) for path in paths)
+    try:
+        marks = [_mark(path) for path in paths]
+    except OSError:
+        return False
+    known: set[str] = set()
+    with suppress(OSError, ValueError):
+        known.update((folder / _WHOLE).read_text(encoding="utf-8").splitlines())
+    new = [path for path, mark in zip(paths, marks, strict=True) if mark not in known]
+    if any(map(fault_of, new)):
+        return False
+    if new:
+        _note(folder, marks)
+    return True
+
+
+def _mark(path: Path) -> str:
+    """Tell a file from what it may become. OSError if it is none."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "not a file")
+    return f"{found.st_dev} {found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {path.name}"
+
+
+def _note(folder: Path, marks: list[str]) -> None:
+    temporary = folder / f"{_WHOLE}.{os.getpid()}"
+    with suppress(OSError):
+        temporary.write_text("".join(f"{mark}\n" for mark in marks), encoding="utf-8")
+        temporary.replace(folder / _WHOLE)
+    with suppress(OSError):
+        temporary.unlink(missing_ok=True)
 
 
 def make(folder: Path, build: Build) -> None:
@@ -45,6 +81,7 @@ def make(folder: Path, build: Build) -> None:
     temporary, handle = _unfinished(folder)
     try:
         build(temporary)
+        _note(temporary, [_mark(path) for path in temporary.glob(f"*{SUFFIX}")])
         _take_place(temporary, folder)
     finally:
         os.close(handle)

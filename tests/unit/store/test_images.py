@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 
@@ -36,7 +37,40 @@ def test_ready_wants_every_role_and_no_fault(tmp_path: Path) -> None:
     assert not images.ready(folder, ["rank-0"], good)
     images.make(folder, build)
     assert not images.ready(folder, ["rank-0", "rank-1"], good)
+    (folder / "rank-0.image").write_text("other")
     assert not images.ready(folder, ["rank-0"], lambda _: "damaged")
+
+
+def test_what_is_whole_is_not_read_again_until_it_is_another_file(tmp_path: Path) -> None:
+    folder = tmp_path / "images" / "id-1"
+    images.make(folder, build)
+    asked: list[Path] = []
+
+    def fault_of(path: Path) -> str:
+        asked.append(path)
+        return "damaged" if path.read_text() != "image" else ""
+
+    assert images.ready(folder, ["rank-0"], fault_of) and not asked
+    os.utime(folder / "rank-0.image", ns=(1, 1))
+    assert [images.ready(folder, ["rank-0"], fault_of) for _ in range(3)] == [True] * 3
+    assert len(asked) == 1
+    (folder / "rank-0.image").write_text("imago")
+    assert not images.ready(folder, ["rank-0"], fault_of)
+    assert not images.ready(folder, ["rank-0"], fault_of), "a damaged one is not noted"
+    images.make(folder, build)
+    assert images.ready(folder, ["rank-0"], fault_of) and len(asked) == 3
+
+
+def test_a_note_that_cannot_be_written_or_read_does_no_harm(tmp_path: Path) -> None:
+    folder = tmp_path / "images" / "id-1"
+    images.make(folder, build)
+    (folder / "whole").unlink()
+    (folder / "whole").mkdir()
+    assert images.ready(folder, ["rank-0"], good) and images.ready(folder, ["rank-0"], good)
+    assert sorted(path.name for path in folder.iterdir()) == ["rank-0.image", "whole"]
+    (folder / "whole").rmdir()
+    (folder / "whole").write_bytes(b"\xff\xfe")
+    assert images.ready(folder, ["rank-0"], good)
 
 
 def test_a_folder_that_stands_there_is_replaced(tmp_path: Path) -> None:
@@ -45,7 +79,7 @@ def test_a_folder_that_stands_there_is_replaced(tmp_path: Path) -> None:
     (folder / "rank-0.image").write_text("damaged")
     (folder / "more").write_text("x")
     images.make(folder, build)
-    assert [path.name for path in folder.iterdir()] == ["rank-0.image"]
+    assert sorted(path.name for path in folder.iterdir()) == ["rank-0.image", "whole"]
     assert (folder / "rank-0.image").read_text() == "image"
 
 
