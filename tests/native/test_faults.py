@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from threading import Lock
 
 import pytest
 from helpers.native_build import link_simulator
 from helpers.source import NATIVE
-from native.fault_cases import Subject, build_images, cases, judge_all
+from native.fault_cases import FAULTS, RELEASING, Ending, Subject, build_images, cases, judge_all
 from native.hook_run import Bench, events
 
 from foundry.spool.reader import process_folders, read_spool
@@ -23,6 +24,8 @@ PER_THREAD = ("-DCUDA_API_PER_THREAD_DEFAULT_STREAM", "-Wl,--as-needed")
 PROGRAMS = {"every_call": (), "rare_calls": (), "every_call per thread": PER_THREAD}
 DEFINITIONS = NATIVE / "table" / "driver_functions.def"
 ROW = re.compile(r"^FN(?:_STREAM)?\(\w+, (\w+), (?:([a-z]\w*), )?\d+, (\w+), (\w+),", re.M)
+STICKY_AT = ("cuLaunchKernel", "cuGraphLaunch", "cuStreamSynchronize", "cuCtxSynchronize", "cuMemAlloc_v2")
+STICKY_IN_RESTORE = ("cuMemCreate", "cuMemMap", "cuLibraryLoadData", "cuGraphInstantiateWithFlags", "cuStreamCreate")
 NEVER_REACHED = {
     "cuGetProcAddress_v2": "a static list of names is linked, not looked up; `test_hook.py::TestDoors` asks it",
 }
@@ -143,3 +146,42 @@ def untold(session: Path, keys: set[str]) -> Iterator[str]:
         for key in keys:
             if key not in told or not (told[key].state or told[key].reason):
                 yield f"nothing is told of graph {key}"
+
+
+def told(ending: Ending) -> tuple[int, str]:
+    """Leave out what releasing calls said: the hook releases in its own time, and answers some of them itself."""
+    lines = ending.output.splitlines()
+    return ending.code, "\n".join(
+        line for line in lines if not (line.startswith("error cu") and any(word in line for word in RELEASING))
+    )
+
+
+@pytest.mark.timeout(600)
+def test_a_context_that_is_lost(subject: Subject, images: Path) -> None:
+    """From some call on the driver answers nothing else: as a plain run's that is lost at some call, and no hang."""
+    if any(name.endswith(TWIN) for name in subject.plain.calls):
+        pytest.skip("the program with other streams is enough")
+    known: set[tuple[int, str]] = {told(subject.plain)}
+    lock = Lock()
+
+    def lose(number: str) -> Iterator[str]:
+        ending = subject.run(f"lost-{number}", None, FOUNDRY_SIM_STICKY=f"any:{number}")
+        with lock:
+            known.add(told(ending))
+        if ending.code < 0:
+            yield f"{ending.code} {ending.errors[-600:]}"
+
+    judge_all([str(number + 1) for number in range(sum(subject.plain.calls.values()))], lose)
+    assert len(known) > 50
+
+    def judge(case: str) -> Iterator[str]:
+        mode, function, nth = case.split(":")
+        more = {"FOUNDRY_IMAGE": str(images), "FOUNDRY_SIM_SEED": "8"} if mode == "restore" else {}
+        sticky = {"FOUNDRY_SIM_STICKY": f"{function}:{nth}"}
+        ending = subject.run(f"lost-{mode}-{function}-{nth}", mode, **more, **sticky)
+        if told(ending) not in known or any(word in ending.errors for word in FAULTS):
+            yield f"{ending.code} {ending.output[-600:]}{ending.errors[-600:]}"
+
+    functions = {"capture": STICKY_AT, "restore": (*STICKY_AT, *STICKY_IN_RESTORE)}
+    wanted = [f"{mode}:{name}:{nth}" for mode, names in functions.items() for name in names for nth in (1, 2, 5)]
+    judge_all([*wanted, *(f"{mode}:any:{nth}" for mode in functions for nth in range(5, 400, 13))], judge)

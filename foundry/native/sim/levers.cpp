@@ -83,6 +83,51 @@ template <class Visit> void each_call(const char *lever, Visit visit) {
     }
 }
 
+// FOUNDRY_SIM_STICKY: a call after which the context is lost, as after a fault on the device.
+struct Sticky {
+    std::optional<std::size_t> row; // of any function if empty
+    long nth = 0;                   // 0: never
+    CUresult error = CUDA_ERROR_ILLEGAL_ADDRESS;
+};
+
+Sticky read_sticky() {
+    Sticky sticky;
+    const char *text = variable("FOUNDRY_SIM_STICKY");
+    if (!text) return sticky;
+    std::vector<std::string> parts = split(text, ':');
+    sticky.row = row_named(parts[0]);
+    if (!sticky.row && parts[0] != "any") {
+        warn_unknown("FOUNDRY_SIM_STICKY", parts[0]);
+        return sticky;
+    }
+    sticky.nth = parts.size() > 1 ? std::strtol(parts[1].c_str(), nullptr, 0) : 1;
+    if (parts.size() > 2) sticky.error = error_from_text(parts[2]);
+    return sticky;
+}
+
+// What a driver answers though the context is lost: it asks nothing of the device.
+bool asks_no_context(std::size_t row) {
+    constexpr std::string_view beginnings[] = {
+        "cuInit",         "cuDriver",        "cuDevice",           "cuGetErr",         "cuGetProc",
+        "cuGetExport",    "cuCtxGetCurrent", "cuCtxSetCurrent",    "cuCtxPushCurrent", "cuCtxPop",
+        "cuCtxGetDevice", "cuCtxDestroy",    "cuCtxGetApiVersion", "cuThreadExchange",
+    };
+    const std::string_view symbol = rows[row].symbol;
+    for (std::string_view beginning : beginnings)
+        if (symbol.starts_with(beginning)) return true;
+    return false;
+}
+
+CUresult lost_context(std::size_t row, long call) {
+    static const Sticky sticky = read_sticky();
+    static std::atomic<long> calls{0};
+    static std::atomic<bool> lost{false};
+    if (!sticky.nth || asks_no_context(row)) return CUDA_SUCCESS;
+    const long all = calls.fetch_add(1, std::memory_order_relaxed) + 1;
+    if ((sticky.row ? *sticky.row == row && call == sticky.nth : all == sticky.nth)) lost.store(true);
+    return lost.load() ? sticky.error : CUDA_SUCCESS;
+}
+
 RowLevers *read_rows() {
     auto *table = new RowLevers[row_count];
     if (const char *text = variable("FOUNDRY_SIM_MASK"))
@@ -171,7 +216,7 @@ CUresult injected_failure(Row row) {
         if (hang.which.holds(call)) std::this_thread::sleep_for(std::chrono::milliseconds(hang.milliseconds));
     for (const Failure &failure : mine.failures)
         if (failure.which.holds(call)) return failure.error;
-    return CUDA_SUCCESS;
+    return lost_context(static_cast<std::size_t>(row), call);
 }
 
 long calls_of(Row row) {

@@ -28,8 +28,8 @@ const Levers &levers();
 // FOUNDRY_SIM_MASK names the function, or its version is newer than the simulated driver's.
 bool absent(Row row);
 
-// The error that FOUNDRY_SIM_FAIL wants of this call of the function, after the time that FOUNDRY_SIM_HANG wants;
-// counts the call. Not with the lock: what hangs must not stop the others.
+// The error that FOUNDRY_SIM_FAIL or FOUNDRY_SIM_STICKY wants of this call of the function, after the time that
+// FOUNDRY_SIM_HANG wants; counts the call. Not with the lock: what hangs must not stop the others.
 CUresult injected_failure(Row row);
 
 // How often the function was called so far.
