@@ -37,7 +37,10 @@ def hung(run: Run, kernels: bytes, function: str, *commands: str) -> Outcome:
 def test_a_graph_is_given_up(run: Run, kernels: bytes, function: str) -> None:
     outcome = hung(run, kernels, function, "wait:decode:1", "wait:decode:2", "mode")
     assert OVERDUE in outcome.status
-    assert [line.split()[:2] for line in outcome.lines[1:]] == [["wait", "-1"], ["wait", "-1"], ["mode", "0"]]
+    *waits, mode = [line.split()[:2] for line in outcome.lines[1:]]
+    # The thread that hangs may be at the other graph, and this one ready before it is given up.
+    assert (len(waits), mode) == (2, ["mode", "0"])
+    assert ["wait", "-1"] in waits and all(wait in (["wait", "-1"], ["wait", "0"]) for wait in waits)
 
 
 @pytest.mark.parametrize("function", ["cuStreamSynchronize", "cuGraphInstantiateWithFlags"])

@@ -98,6 +98,10 @@ def runs_old(runs: Runs) -> str:
 def test_restore_images_are_there_whole_or_are_made_again(runs_of: Any) -> None:
     runs = runs_of("images")
     name = "images/id-1/python-0.image"
+    # The note beside them tells one file from another, so that none is like another's.
+    for run in runs:
+        for when in ("left", "after"):
+            run[when] = {path: digest for path, digest in run[when].items() if path != "images/id-1/whole"}
     whole = runs[0]["left"]
     assert runs[0]["code"] == 0 and list(whole) == [name]
     old = faults(runs, "killed")[0]["left"][name]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -83,13 +85,12 @@ def test_what_is_odd_is_left_to_typer(words: list[str]) -> None:
     assert read([words[0]], None) is None
 
 
-def test_typer_is_not_imported_for_plain_arguments() -> None:
-    import subprocess
-
+def test_typer_is_not_imported_for_plain_arguments(tmp_path: Path) -> None:
     program = (
         "import sys; from foundry.cli import main\n"
         "try: main.run(['capture', '--ready-log', '(', '--', 'true'])\n"
         "finally: print(sorted({'typer', 'rich', 'pydantic', 'numpy', 'logging'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    # Elsewhere: a source checkout in the working folder would be met first.
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
