@@ -40,8 +40,9 @@ State &all() {
 
 // What is told of a block goes to the spool, and to the restore engine, which compares it with the archive's log.
 void tell_allocation(const Block &block) {
-    const bool main = block.arena == FOUNDRY_ARENA_MAIN;
-    if (main) allocator_begins();
+    // Who else allocates is for the packer alone: a restored program does not wait for it.
+    const bool told_who = block.arena == FOUNDRY_ARENA_MAIN && recording();
+    if (told_who) allocator_begins();
     Frame(FOUNDRY_EVENT_ALLOCATION)
         .u64(block.address)
         .u64(block.size)
@@ -51,7 +52,7 @@ void tell_allocation(const Block &block) {
         .u8(block.origin)
         .u64(block.ordinal)
         .write();
-    if (main) allocator_ended();
+    if (told_who) allocator_ended();
     if (mode() == FOUNDRY_MODE_RESTORE && armed()) restore::allocated(block);
 }
 

@@ -37,19 +37,10 @@ std::vector<Waiting> *waiting;
 std::atomic<bool> any_waiting{false};
 std::atomic<uint64_t> bytes_read{0}, bytes_kept{0};
 
-bool says(const char *name, const char *value) {
-    const char *text = getenv(name);
-    return text && strcmp(text, value) == 0;
-}
-
-// Of a restore only what is compared with the capture.
-bool recording() {
-    return armed() && (mode() == FOUNDRY_MODE_CAPTURE || says("FOUNDRY_RESPOOL", "1"));
-}
-
 // FOUNDRY_CONTENTS=0: as if all such memory were written by its graphs before they read it.
 bool wanted() {
-    return recording() && !says("FOUNDRY_CONTENTS", "0");
+    const char *asked = getenv("FOUNDRY_CONTENTS");
+    return recording() && !(asked && strcmp(asked, "0") == 0);
 }
 
 // A context and a stream of its own, out of the way of captures and of the program's work.

@@ -80,6 +80,15 @@ int mode() {
     return now;
 }
 
+bool respools() {
+    const char *asked = getenv("FOUNDRY_RESPOOL");
+    return asked && strcmp(asked, "1") == 0;
+}
+
+bool recording() {
+    return armed() && (mode() == FOUNDRY_MODE_CAPTURE || respools());
+}
+
 bool arm() {
     if (armed()) return true;
     if (mode() == FOUNDRY_MODE_OFF) return false;

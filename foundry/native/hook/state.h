@@ -27,6 +27,11 @@ inline bool armed() {
     return detail::armed.load(std::memory_order_acquire);
 }
 
+// FOUNDRY_RESPOOL=1: a restore tells the spool all that a capture tells.
+bool respools();
+// Whether the spool is for the packer: in a capture, and in a restore that is compared with one.
+bool recording();
+
 // Called after a successful cuInit; makes the spool. Idempotent; false if the hook stays inert.
 bool arm();
 

@@ -105,8 +105,7 @@ void Session::forget() {
 
 Session::Session(std::unique_ptr<Image, void (*)(Image *)> accepted) : image(std::move(accepted)) {
     index();
-    const char *asked = getenv("FOUNDRY_RESPOOL");
-    if (asked && !strcmp(asked, "1")) respool = new Respool(*this);
+    if (respools()) respool = new Respool(*this);
 }
 
 void Session::index() {
