@@ -122,6 +122,10 @@ class Opened:
         with self._told():
             return self._blobs.blob(index)
 
+    def held_blob(self, index: int) -> bytes | None:
+        """Read the bytes of one blob, None if a thin archive does not hold them."""
+        return None if self.head.blobs[index].library else self.blob(index)
+
     def outside_blob(self, index: int, found: bytes) -> bytes:
         """Check the bytes that a library gives for a blob; `blob-outside` if they are not those."""
         with self._told():

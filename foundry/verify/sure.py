@@ -27,11 +27,7 @@ def sure_pointers(process: Process, table: Table, opened: Opened) -> Mask:
     """
     kernel = table["type"] == NodeType.KERNEL
     numbers = rows_of(process, NodeType.KERNEL, table[kernel])
-
-    def blob(index: int) -> bytes | None:
-        return None if opened.head.blobs[index].library else opened.blob(index)
-
-    reads = reads_of(process, blob, np.unique(numbers))
+    reads = reads_of(process, opened.held_blob, np.unique(numbers))
     sure = np.ones(len(table), np.bool_)
     sure[kernel] = may_be_address(reads.at(numbers, table["offset"][kernel].astype(np.int64))) & ~reads.absent[numbers]
     return sure

@@ -43,10 +43,7 @@ def _reads(opened: Opened, process: Process) -> Callable[[Index], Reads]:
     """Give what looks into the code of launches, as far as the archive has it."""
     from foundry.machine import reads_of
 
-    def blob(index: int) -> bytes | None:
-        return None if opened.head.blobs[index].library else opened.blob(index)
-
-    return lambda rows: reads_of(process, blob, rows)
+    return lambda rows: reads_of(process, opened.held_blob, rows)
 
 
 def _numbers(row: GraphRow) -> str:
