@@ -23,12 +23,15 @@ PROGRAMS = ROOT / "tests" / "native"
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-omit-frame-pointer", "-fno-sanitize-recover=all")
 
 
-def build_sanitized(folder: Path) -> Path:
-    """Build hook and simulator with sanitizers and return the folder to name in FOUNDRY_LIBRARY_DIR."""
+def build_sanitized(folder: Path, sanitizer: str = "ON") -> Path:
+    """Build hook and simulator with sanitizers and return the folder to name in FOUNDRY_LIBRARY_DIR.
+
+    `sanitizer` is what `FOUNDRY_SANITIZE` is set to. The build stays in the folder.
+    """
     tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     found = shutil.which("cmake", path=tools)
-    assert found, "a sanitized build needs cmake: `make sanitize` installs it, or `pip install cmake ninja`"
-    options = [f"-DPython3_EXECUTABLE={sys.executable}", "-DFOUNDRY_SANITIZE=ON"]
+    assert found, "a sanitized build needs cmake: `make sanitize` or `make tsan` installs it, or `pip install cmake`"
+    options = [f"-DPython3_EXECUTABLE={sys.executable}", f"-DFOUNDRY_SANITIZE={sanitizer}"]
     if shutil.which("ninja", path=tools):
         options.append("-GNinja")
     for words in (

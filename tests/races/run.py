@@ -24,6 +24,7 @@ sys.path[:0] = [str(ROOT / "tests")]
 from helpers.native_build import (  # noqa: E402
     PROGRAMS,
     base_environment,
+    build_sanitized,
     compile_program,
     cxx,
     link_simulator,
@@ -38,20 +39,6 @@ SOURCES = PROGRAMS / "hook_programs"
 ROUNDS = 40
 FOUND = 66
 """The sanitizer's exit status where it reported something."""
-
-
-def build(folder: Path) -> Path:
-    """Build hook and simulator, and return the folder that holds them."""
-    tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    found = shutil.which("cmake", path=tools)
-    assert found, "cmake is needed: `make tsan` installs it, or `pip install cmake ninja`"
-    options = [f"-DPython3_EXECUTABLE={sys.executable}", "-DFOUNDRY_SANITIZE=thread"]
-    if shutil.which("ninja", path=tools):
-        options.append("-GNinja")
-    run_tool(found, "-S", ROOT / "foundry" / "native", "-B", folder, *options, PATH=tools)
-    run_tool(found, "--build", folder, "--parallel", str(os.cpu_count() or 1), PATH=tools)
-    run_tool(found, "--install", folder, "--prefix", folder, PATH=tools)
-    return folder / "_lib"
 
 
 class Storms:
@@ -116,7 +103,8 @@ def main() -> int:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="foundry-races-") as temporary:
         folder = Path(temporary)
-        os.environ[env.LIBRARY_DIRECTORY] = str(build((arguments.build or folder / "build").resolve()))
+        built = build_sanitized((arguments.build or folder / "build").resolve(), "thread")
+        os.environ[env.LIBRARY_DIRECTORY] = str(built)
         return 1 if storm(folder, arguments.repeats, arguments.forks) else 0
 
 
