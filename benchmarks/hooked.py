@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from pathlib import Path
 
 from foundry import env, native
 
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "tests"))
+
+from helpers import native_build  # noqa: E402
+
 PLAIN, OFF, CAPTURED, DISARMED = "plain", "off", "captured", "disarmed"
+
+
+def build(folder: Path, program: str, *, simulated: bool, kernel: str, ptx: str) -> tuple[Path, Path]:
+    """Compile `program`.c of this folder and write its kernel's image, for the simulator or as PTX; return both."""
+    image = folder / "image"
+    if simulated:
+        source = folder / "kernel.c"
+        source.write_text(kernel)
+        native_build.make_kernels(image, source)
+    else:
+        image.write_text(ptx)
+    return native_build.compile_program(folder / program, [HERE / f"{program}.c"], "-O2"), image
 
 
 def environment(way: str, folder: Path, *, simulated: bool) -> dict[str, str]:

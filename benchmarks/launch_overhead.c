@@ -6,47 +6,18 @@
  * Prints a line for each kind of call and round: its name, nanoseconds a call as given, of the driver's own, and the
  * same in instructions (0 where the processor's counters cannot be read). */
 #define _GNU_SOURCE
-#include <cuda.h>
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <linux/perf_event.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#define MUST(call)                                                                                                     \
-    do {                                                                                                               \
-        int must_result = (int)(call);                                                                                 \
-        if (must_result) {                                                                                             \
-            fprintf(stderr, "%s gives %d\n", #call, must_result);                                                      \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
-
-/* name, exported symbol */
-#define FUNCTIONS(X)                                                                                                   \
-    X(cuInit, cuInit)                                                                                                  \
-    X(cuDeviceGet, cuDeviceGet)                                                                                        \
-    X(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain)                                                              \
-    X(cuCtxSetCurrent, cuCtxSetCurrent)                                                                                \
-    X(cuModuleLoadData, cuModuleLoadData)                                                                              \
-    X(cuModuleGetFunction, cuModuleGetFunction)                                                                        \
-    X(cuStreamCreate, cuStreamCreate)                                                                                  \
-    X(cuStreamSynchronize, cuStreamSynchronize)                                                                        \
-    X(cuStreamBeginCapture, cuStreamBeginCapture_v2)                                                                   \
-    X(cuStreamEndCapture, cuStreamEndCapture)                                                                          \
-    X(cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags)                                                        \
-    X(cuGraphDestroy, cuGraphDestroy)                                                                                  \
-    X(cuLaunchKernel, cuLaunchKernel)                                                                                  \
-    X(cuGraphLaunch, cuGraphLaunch)                                                                                    \
-    X(cuMemAlloc, cuMemAlloc_v2)                                                                                       \
-    X(cuMemFree, cuMemFree_v2)
+#include "driver.h"
 
 #define X(name, symbol) __typeof__(&symbol) name;
 static struct driver {

@@ -19,15 +19,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent
-sys.path[:0] = [str(HERE), str(ROOT / "tests")]
-
-import hooked  # noqa: E402
-from helpers import native_build  # noqa: E402
-from measuring.figures import INSTRUCTIONS, SECONDS, spread  # noqa: E402
-from measuring.process import FOUNDRY  # noqa: E402
-from measuring.question import Answer, Asked, Question  # noqa: E402
+import hooked
+from measuring.figures import INSTRUCTIONS, SECONDS, spread
+from measuring.process import FOUNDRY
+from measuring.question import Answer, Asked, Question
 
 WAYS = ("plain", "off", "capture", "restore", "disarmed")
 LAUNCHES = ("launch", "captured_launch", "graph_launch")
@@ -41,15 +36,8 @@ class Bench:
 
     def __init__(self, folder: Path, simulated: bool, rounds: int) -> None:
         self.folder, self.simulated = folder, simulated
-        self.program = native_build.compile_program(folder / "program", [HERE / "launch_overhead.c"], "-O2")
-        self.image = folder / "image"
-        if simulated:
-            source = folder / "nothing.c"
-            source.write_text(SIMULATED)
-            native_build.make_kernels(self.image, source)
-        else:
-            self.image.write_text(PTX)
-        self.command = [str(self.program), str(self.image), str(rounds)]
+        program, image = hooked.build(folder, "launch_overhead", simulated=simulated, kernel=SIMULATED, ptx=PTX)
+        self.command = [str(program), str(image), str(rounds)]
         self.archive = folder / "archive.fdry"
         self.environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
         self._foundry("capture", "-f", "-o", str(self.archive))
@@ -59,9 +47,7 @@ class Bench:
         return self._output(words, self.environment)
 
     def _output(self, words: list[str], environment: Mapping[str, str]) -> str:
-        folder = self.folder  # not where the sources lie: they would be imported
-        run = subprocess.run(words, env=dict(environment), check=True, stdout=subprocess.PIPE, text=True, cwd=folder)
-        return run.stdout
+        return subprocess.run(words, env=dict(environment), check=True, stdout=subprocess.PIPE, text=True).stdout
 
     def run(self, way: str) -> str:
         """Run the program and return what it printed."""

@@ -5,39 +5,11 @@
  * Prints one line of JSON: how many graphs were captured and restored, the seconds until the first graph could be
  * launched and until all could be, what of that was instantiating, and the seconds that launching each once took. */
 #define _GNU_SOURCE
-#include <cuda.h>
 #include <dlfcn.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
-#define MUST(call)                                                                                                     \
-    do {                                                                                                               \
-        int must_result = (int)(call);                                                                                 \
-        if (must_result) {                                                                                             \
-            fprintf(stderr, "%s gives %d\n", #call, must_result);                                                      \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
-
-/* name, exported symbol */
-#define FUNCTIONS(X)                                                                                                   \
-    X(cuInit, cuInit)                                                                                                  \
-    X(cuDeviceGet, cuDeviceGet)                                                                                        \
-    X(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain)                                                              \
-    X(cuCtxSetCurrent, cuCtxSetCurrent)                                                                                \
-    X(cuModuleLoadData, cuModuleLoadData)                                                                              \
-    X(cuModuleGetFunction, cuModuleGetFunction)                                                                        \
-    X(cuStreamCreate, cuStreamCreate)                                                                                  \
-    X(cuStreamSynchronize, cuStreamSynchronize)                                                                        \
-    X(cuStreamBeginCapture, cuStreamBeginCapture_v2)                                                                   \
-    X(cuStreamEndCapture, cuStreamEndCapture)                                                                          \
-    X(cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags)                                                        \
-    X(cuGraphDestroy, cuGraphDestroy)                                                                                  \
-    X(cuLaunchKernel, cuLaunchKernel)                                                                                  \
-    X(cuGraphLaunch, cuGraphLaunch)                                                                                    \
-    X(cuMemAlloc, cuMemAlloc_v2)
+#include "driver.h"
 
 #define X(name, symbol) static __typeof__(&symbol) driver_##name;
 FUNCTIONS(X)

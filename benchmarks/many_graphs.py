@@ -18,14 +18,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "tests")]
-
-import hooked  # noqa: E402
-from helpers import native_build  # noqa: E402
-from measuring.figures import SECONDS, figure  # noqa: E402
-from measuring.process import FOUNDRY  # noqa: E402
-from measuring.question import Answer, Asked, Question  # noqa: E402
+import hooked
+from measuring.figures import SECONDS, figure
+from measuring.process import FOUNDRY
+from measuring.question import Answer, Asked, Question
 
 NUMBERS = "32,64,128,256,512"
 NODES = 1000
@@ -50,19 +46,13 @@ class Program:
 
     def __init__(self, folder: Path, *, simulated: bool) -> None:
         self.folder, self.simulated = folder, simulated
-        self.program = native_build.compile_program(folder / "many_graphs", [HERE / "many_graphs.c"], "-O2")
-        self.image = folder / "image"
-        if simulated:
-            source = folder / "nothing.c"
-            source.write_text(SIMULATED)
-            native_build.make_kernels(self.image, source)
-        else:
-            self.image.write_text(PTX)
+        program, image = hooked.build(folder, "many_graphs", simulated=simulated, kernel=SIMULATED, ptx=PTX)
+        self._words = [str(program), str(image)]
         self.environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
 
     def command(self, graphs: int, nodes: int) -> list[str]:
         """Give the command that makes or asks for so many graphs."""
-        return [str(self.program), str(self.image), str(graphs), str(nodes)]
+        return [*self._words, str(graphs), str(nodes)]
 
     def run(self, command: list[str], environment: Mapping[str, str]) -> dict[str, float]:
         """Run a command and return what the program told."""
