@@ -21,7 +21,7 @@ class Graph:
 
     `(set, key)` names it; unlabelled ones have the set "" and a key "#<ordinal>".
     `body` is the index of its top body in `Process.bodies`; `step` is when it was made; `first_use` its rank by first
-    launch.
+    launch up to the last commit.
     `references` are the allocations (rows of `Process.allocations`) that its nodes point to.
     `reason` is empty if a restore can bring it back, else a text that names the first node that stands against it.
     """

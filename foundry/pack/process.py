@@ -71,6 +71,7 @@ class ProcessPacker:
         self._context_ids: dict[int, int] = {}
         self._execs: dict[int, PendingGraph] = {}
         self._launched = 0
+        self._ranked: int | None = None
         self._attribute_ids: dict[bytes, int] = {}
         self._attribute_sets: dict[tuple[tuple[int, bytes], ...], int] = {}
         self._reasons: dict[str, int] = {}
@@ -147,7 +148,7 @@ class ProcessPacker:
         elif isinstance(event, events.Told):
             self.tell(event.code, Severity.WARN, event.text)
         elif isinstance(event, events.Commit):
-            self.committed = self.memory.step
+            self.committed, self._ranked = self.memory.step, self._launched
 
     def _graph(self, event: events.Graph) -> None:
         if self.memory.in_scratch() and not (event.set or event.key):
@@ -301,6 +302,11 @@ class ProcessPacker:
             body.events = [number if number == NONE else order.setdefault(number, len(order)) for number in body.events]
         return list(order)
 
+    def _rank(self, pending: PendingGraph) -> int:
+        """Rank by first use up to the last commit: later ones depend on traffic, and on when the archive is written."""
+        late = self._ranked is not None and pending.first_use != NONE and pending.first_use >= self._ranked
+        return NONE if late else pending.first_use
+
     def _model_graph(self, pending: PendingGraph, top: int, unlabelled: Iterator[str]) -> Graph:
         event = pending.event
         labelled = bool(event.set or event.key)
@@ -316,7 +322,7 @@ class ProcessPacker:
             context=event.context,
             instantiate_flags=event.instantiate_flags,
             captured=bool(event.captured),
-            first_use=pending.first_use,
+            first_use=self._rank(pending),
             references=(),
             dangling_words=0,
             reason_code=problem.code if problem else "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,27 +24,37 @@ def folder_for(archive_path: Path, summary: Summary, place: Location, listener: 
         raise MismatchError(f"`{archive_path}` holds no process", code="mismatch-no-graphs", hint="capture again")
     candidates = images.candidates(place, summary.capture_id, native.ABI, summary.proof_id)
     hook = native.Hook()
+
+    def ready(folder: Path) -> bool:
+        return (folder / NOTED).is_file() and images.ready(folder, roles, hook.image_fault)
+
     for folder in candidates:
-        if (folder / NOTED).is_file() and images.ready(folder, roles, hook.image_fault):
+        if ready(folder):
             return folder
     with listener.step("unpacking the archive for this and later starts"):
         find = around.thin().require if summary.thin else None
-        _build(archive_path, candidates[-1], summary.capture_id, find, around)
+        _make(archive_path, candidates[-1], summary.capture_id, find, around, ready)
     return candidates[-1]
 
 
-def _build(archive_path: Path, folder: Path, capture_id: str, find: Find | None, around: Surroundings) -> None:
-    from foundry import archive, image
-
-    capture = archive.read(archive_path, find)
-
+def _make(
+    archive_path: Path,
+    folder: Path,
+    capture_id: str,
+    find: Find | None,
+    around: Surroundings,
+    ready: Callable[[Path], bool],
+) -> None:
     def build(temporary: Path) -> None:
+        from foundry import archive, image
+
+        capture = archive.read(archive_path, find)
         for process in capture.processes:
             image.build(capture, process.role, temporary / f"{process.role}{images.SUFFIX}", capture_id)
         around.note(capture, temporary)
 
     try:
-        images.make(folder, build)
+        images.make(folder, build, lambda: ready(folder))
     except DiskFullError:
         raise
     except OSError as error:

@@ -1,6 +1,7 @@
 """Restore images made from archives: a cache, safe to delete at any time, safe beside others that start.
 
-Who builds holds a lock on the unfinished folder. So a later one knows what a killed one left, and removes it.
+Who builds holds a lock on the unfinished folder. So another that wants the same waits and finds it made, and a later
+one knows what a killed one left, and removes it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
@@ -23,9 +25,15 @@ _SUFFIX = ".partial"
 _WHOLE = "whole"
 """Holds what the images looked like when they were made, or found to be whole."""
 
+WAIT_SECONDS = 60.0
+"""How long another start may take to make the same images before this one makes its own."""
+_TICK_SECONDS = 0.01
+
 Build = Callable[[Path], None]
 """Writes every `<role>.image` into an empty folder."""
 Fault = Callable[[Path], str]
+Made = Callable[[], bool]
+"""Tells whether the images are there meanwhile."""
 
 
 def candidates(location: Location, capture_id: str, abi: int, proof: str = "") -> list[Path]:
@@ -72,20 +80,27 @@ def _note(folder: Path, marks: list[str]) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def make(folder: Path, build: Build) -> None:
-    """Build into a folder beside it, then take its place, whatever stood there. OSError if it cannot be written."""
+def make(folder: Path, build: Build, made: Made) -> None:
+    """Build into a folder beside it, then take its place, whatever stood there. OSError if it cannot be written.
+
+    Nothing is built or moved if another start has made it meanwhile: a folder that others may read stays where it is.
+    """
     fault = make_private(folder.parent)
     if fault:
         raise OSError(fault)
     _remove_abandoned(folder.parent)
     temporary, handle = _unfinished(folder)
+    placed = False
     try:
-        build(temporary)
-        _note(temporary, [_mark(path) for path in temporary.glob(f"*{SUFFIX}")])
-        _take_place(temporary, folder)
+        if not made():
+            build(temporary)
+            _note(temporary, [_mark(path) for path in temporary.glob(f"*{SUFFIX}")])
+            _take_place(temporary, folder)
+            placed = True
     finally:
+        if not placed:  # else the name may be another start's already
+            shutil.rmtree(temporary, ignore_errors=True)
         os.close(handle)
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _remove_abandoned(parent: Path) -> None:
@@ -101,16 +116,43 @@ def _remove_abandoned(parent: Path) -> None:
 
 
 def _unfinished(folder: Path) -> tuple[Path, int]:
-    """Make an unfinished folder and hold it. Until it is held, another start may remove it: then once more."""
+    """Make the unfinished folder and hold it, once nobody else does; one of another name if that takes too long."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    temporary = folder.with_name(f".{folder.name}{_SUFFIX}")
     while True:
-        temporary = Path(tempfile.mkdtemp(_SUFFIX, f".{folder.name}-", folder.parent))
+        temporary.mkdir(mode=0o700, exist_ok=True)
         with suppress(FileNotFoundError):
-            handle = os.open(temporary, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            with suppress(OSError):
-                fcntl.flock(handle, fcntl.LOCK_EX)
-            if temporary.exists():
-                return temporary, handle
+            handle = os.open(temporary, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            if _lock(handle, deadline) and _is(handle, temporary):
+                if not any(temporary.iterdir()):
+                    return temporary, handle
+                shutil.rmtree(temporary, ignore_errors=True)  # who held it was killed
             os.close(handle)
+        if time.monotonic() > deadline:
+            temporary = Path(tempfile.mkdtemp(_SUFFIX, f".{folder.name}-", folder.parent))
+            deadline = time.monotonic() + WAIT_SECONDS
+
+
+def _lock(handle: int, deadline: float) -> bool:
+    """Hold the folder; where a file system knows no locks, it is taken as held."""
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_TICK_SECONDS)
+        except OSError:
+            return True
+        else:
+            return True
+
+
+def _is(handle: int, path: Path) -> bool:
+    """Tell whether the path still leads to the open folder: who held it before may have moved or removed it."""
+    with suppress(OSError):
+        return os.path.samestat(os.fstat(handle), path.stat())
+    return False
 
 
 def _take_place(new: Path, folder: Path) -> None:

@@ -151,7 +151,7 @@ def images(spool: Path, folder: Path) -> Callable[[], int]:
 
     def action() -> int:
         try:
-            cache.make(folder / "images" / "id-1", build)
+            cache.make(folder / "images" / "id-1", build, lambda: False)
         except (OSError, FoundryError) as error:
             print(getattr(error, "strerror", None) or error)
             return 1

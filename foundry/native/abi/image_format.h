@@ -177,7 +177,7 @@ struct foundry_image_graph {
     uint32_t first_reference, reference_count;
     uint32_t restorable;
     uint32_t reason;    /* string: why not */
-    uint32_t first_use; /* rank by first launch, FOUNDRY_NONE = never launched */
+    uint32_t first_use; /* rank by first launch up to the last commit, FOUNDRY_NONE = none */
     uint32_t moves;     /* 1: proven to need nothing but MOVES to compute the same where the range lies elsewhere */
 };
 

@@ -53,6 +53,19 @@ def test_metadata_launch_order_phases_and_counters_are_kept(tmp_path: Path) -> N
     assert process.counters == {"launches": 5}
 
 
+def test_what_is_used_first_after_the_last_commit_has_no_rank(tmp_path: Path) -> None:
+    spool = start(tmp_path / "s")
+    for number in range(4):
+        spool.graph(0x90 + number, body([empty_node()]), ("set", str(number)))
+    spool.launched(0x92)
+    spool.commit()
+    spool.launched(0x91)
+    spool.commit()
+    spool.launched(0x90)
+    process, _ = packed(spool)
+    assert [graph.first_use for graph in process.graphs] == [NONE, 1, 0, NONE]
+
+
 def test_times_are_kept_apart_from_counters(tmp_path: Path) -> None:
     spool = start(tmp_path / "s")
     spool.counters(launches=5, graphs_blocked_ns=7, load_nanoseconds=8, columns=9)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,10 @@ def good(_: Path) -> str:
     return ""
 
 
+def never() -> bool:
+    return False
+
+
 def test_images_appear_whole_or_not_at_all(tmp_path: Path) -> None:
     folder = tmp_path / "images" / "id-1"
 
@@ -25,9 +30,9 @@ def test_images_appear_whole_or_not_at_all(tmp_path: Path) -> None:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        images.make(folder, fail)
+        images.make(folder, fail, never)
     assert list(folder.parent.iterdir()) == []
-    images.make(folder, build)
+    images.make(folder, build, never)
     assert [path.name for path in folder.parent.iterdir()] == ["id-1"]
     assert images.ready(folder, ["rank-0"], good)
 
@@ -35,7 +40,7 @@ def test_images_appear_whole_or_not_at_all(tmp_path: Path) -> None:
 def test_ready_wants_every_role_and_no_fault(tmp_path: Path) -> None:
     folder = tmp_path / "images" / "id-1"
     assert not images.ready(folder, ["rank-0"], good)
-    images.make(folder, build)
+    images.make(folder, build, never)
     assert not images.ready(folder, ["rank-0", "rank-1"], good)
     (folder / "rank-0.image").write_text("other")
     assert not images.ready(folder, ["rank-0"], lambda _: "damaged")
@@ -43,7 +48,7 @@ def test_ready_wants_every_role_and_no_fault(tmp_path: Path) -> None:
 
 def test_what_is_whole_is_not_read_again_until_it_is_another_file(tmp_path: Path) -> None:
     folder = tmp_path / "images" / "id-1"
-    images.make(folder, build)
+    images.make(folder, build, never)
     asked: list[Path] = []
 
     def fault_of(path: Path) -> str:
@@ -57,13 +62,13 @@ def test_what_is_whole_is_not_read_again_until_it_is_another_file(tmp_path: Path
     (folder / "rank-0.image").write_text("imago")
     assert not images.ready(folder, ["rank-0"], fault_of)
     assert not images.ready(folder, ["rank-0"], fault_of), "a damaged one is not noted"
-    images.make(folder, build)
+    images.make(folder, build, never)
     assert images.ready(folder, ["rank-0"], fault_of) and len(asked) == 3
 
 
 def test_a_note_that_cannot_be_written_or_read_does_no_harm(tmp_path: Path) -> None:
     folder = tmp_path / "images" / "id-1"
-    images.make(folder, build)
+    images.make(folder, build, never)
     (folder / "whole").unlink()
     (folder / "whole").mkdir()
     assert images.ready(folder, ["rank-0"], good) and images.ready(folder, ["rank-0"], good)
@@ -78,39 +83,87 @@ def test_a_folder_that_stands_there_is_replaced(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "rank-0.image").write_text("damaged")
     (folder / "more").write_text("x")
-    images.make(folder, build)
+    images.make(folder, build, never)
     assert sorted(path.name for path in folder.iterdir()) == ["rank-0.image", "whole"]
     assert (folder / "rank-0.image").read_text() == "image"
 
 
-def test_many_at_once(tmp_path: Path) -> None:
+def test_many_that_want_the_same_make_it_once_and_none_moves_it_away(tmp_path: Path) -> None:
     folder = tmp_path / "images" / "id-1"
     errors: list[BaseException] = []
+    built: list[int] = []
 
-    def run(number: int) -> None:
+    def slow(temporary: Path) -> None:
+        built.append(temporary.stat().st_ino)
+        build(temporary)
+        time.sleep(0.05)
+
+    def run() -> None:
         try:
-            for _ in range(20):
-                temporary = folder.with_name(f".{number}")
-                temporary.mkdir(parents=True)
-                build(temporary)
-                images._take_place(temporary, folder)
+            images.make(folder, slow, lambda: images.ready(folder, ["rank-0"], good))
+            assert folder.stat().st_ino == built[0]
         except BaseException as error:
             errors.append(error)
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(1)]
+    threads = [threading.Thread(target=run) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (errors, len(built)) == ([], 1)
+    assert [path.name for path in folder.parent.iterdir()] == ["id-1"]
+
+
+def test_many_that_replace_it_do_so_one_after_the_other(tmp_path: Path) -> None:
+    folder = tmp_path / "images" / "id-1"
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            for _ in range(10):
+                images.make(folder, build, never)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert errors == []
     assert images.ready(folder, ["rank-0"], good)
+    assert [path.name for path in folder.parent.iterdir()] == ["id-1"]
+
+
+def test_one_that_takes_too_long_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "images" / "id-1"
+    monkeypatch.setattr(images, "WAIT_SECONDS", 0.05)
+
+    def stuck(temporary: Path) -> None:
+        build(temporary)
+        images.make(folder, build, never)
+        assert (temporary / "rank-0.image").read_text() == "image"
+
+    images.make(folder, stuck, never)
+    assert [path.name for path in folder.parent.iterdir()] == ["id-1"]
+    assert images.ready(folder, ["rank-0"], good)
+
+
+def test_what_was_left_under_the_same_name_is_not_built_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "images" / "id-1"
+    left = folder.with_name(".id-1.partial")
+    left.mkdir(parents=True)
+    (left / "rank-1.image").write_text("half")
+    monkeypatch.setattr(images, "_remove_abandoned", lambda _: None)  # as if it had been left a moment later
+    images.make(folder, build, never)
+    assert sorted(path.name for path in folder.iterdir()) == ["rank-0.image", "whole"]
 
 
 def test_what_a_killed_start_left_goes_with_the_next_one(tmp_path: Path) -> None:
     left = tmp_path / "images" / ".other-2-abc.partial"
     left.mkdir(parents=True)
     (left / "rank-0.image").write_text("half")
-    images.make(tmp_path / "images" / "id-1", build)
+    images.make(tmp_path / "images" / "id-1", build, never)
     assert [path.name for path in left.parent.iterdir()] == ["id-1"]
 
 
@@ -119,8 +172,8 @@ def test_what_another_start_is_making_stays(tmp_path: Path) -> None:
 
     def slow(temporary: Path) -> None:
         build(temporary)
-        images.make(folder, build)
+        images.make(folder, build, never)
         assert (temporary / "rank-0.image").read_text() == "image"
 
-    images.make(folder.with_name("id-2"), slow)
+    images.make(folder.with_name("id-2"), slow, never)
     assert sorted(path.name for path in folder.parent.iterdir()) == ["id-1", "id-2"]
