@@ -71,6 +71,7 @@ def varied_spool(session: Path, role: str, rng: random.Random) -> None:
         spool.device(ordinal, BASE + ordinal * (1 << 42), ARENA if rng.random() < 0.9 else 0)
         spool.context(0xC0 + ordinal, ordinal, rng.random() < 0.8, ordinal)
     pool: dict[str, list[int]] = {"kernels": [], "sizes": [], "events": [0xE0, 0xE1], "addresses": [BASE, 64]}
+    commits = False
     for step in range(rng.randrange(0, 24)):
         kind = rng.randrange(12)
         if kind < 3:
@@ -101,6 +102,7 @@ def varied_spool(session: Path, role: str, rng: random.Random) -> None:
             if rng.random() < 0.7:
                 spool.counters(graphs_blocked_ns=rng.getrandbits(rng.choice([30, 60])), load_nanoseconds=step)
             spool.commit(step)
+            commits = True
         else:
             label = (rng.choice(WORDS), rng.choice(WORDS))
             spool.graph(0x900 + step, random_body(rng, pool), label, 0xC0, rng.randrange(2), rng.getrandbits(3))
@@ -111,6 +113,8 @@ def varied_spool(session: Path, role: str, rng: random.Random) -> None:
                 spool.exec_changed(0x900 + step, "cuGraphExecUpdate")
     if rng.random() < 0.5:
         spool.contents(BASE + 2 * ARENA, rng.randbytes(rng.randrange(100)))
+    if commits:
+        spool.commit(0)  # after which nothing is launched: first uses before it have a rank
     spool.event_gone(pool["events"][0])
     if rng.random() < 0.8:
         spool.end()

@@ -107,7 +107,7 @@ def test_restore_images_are_there_whole_or_are_made_again(runs_of: Any) -> None:
     old = faults(runs, "killed")[0]["left"][name]
     for run in runs:
         assert run["left"].get(name) in (None, old, whole[name]), run
-        assert all(path == name or path.startswith("images/.id-1-") for path in run["left"]), run
+        assert all(path == name or path.startswith("images/.id-1") for path in run["left"]), run
         assert run["after"] == whole, run
         assert run["mode"] == "killed" or run["code"] == (0 if run["left"].get(name) == whole[name] else 1), run
     for run in faults(runs, "short", "interrupted"):
