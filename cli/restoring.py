@@ -21,13 +21,15 @@ def request_of(arguments: list[str], command: list[str] | None) -> restore.Reque
         return None
     plain = read(
         arguments[1:],
-        flags=("--sim", "--quiet", "--json", "--check"),
+        flags=("--sim", "--quiet", "--json", "--check", "--early", "--no-early"),
         values=("--on-mismatch", "--report"),
         repeated=("--allow",),
         short={"-q": "--quiet"},
         most_others=1,
     )
     if plain is None or (mismatch := plain.values.get("--on-mismatch", FALLBACK)) not in (FALLBACK, FAIL):
+        return None
+    if {"--early", "--no-early"} <= plain.flags:
         return None
     report = plain.values.get("--report")
     return restore.Request(
@@ -39,6 +41,7 @@ def request_of(arguments: list[str], command: list[str] | None) -> restore.Reque
         simulated="--sim" in plain.flags,
         quiet="--quiet" in plain.flags,
         check="--check" in plain.flags,
+        early="--early" in plain.flags,
         allowed=codes.require_allowable(plain.repeated.get("--allow", ())),
     )
 

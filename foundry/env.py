@@ -12,6 +12,9 @@ STATUS = "FOUNDRY_STATUS"
 RESPOOL = "FOUNDRY_RESPOOL"
 """Set to 1 to have a restore tell its spool every graph, kernel and image that it rebuilt, as a capture does, for those
 who want to compare the two. It takes time."""
+TRIM = "FOUNDRY_TRIM"
+"""Set to 1 to have a restore take the kernels of its graphs from images that hold no others: loading takes as long as
+there are kernels in an image."""
 WITNESS = "FOUNDRY_WITNESS"
 """Set to 1 to have a capture make a witness of each graph: what it gives for a stated state of memory."""
 CHECK = "FOUNDRY_CHECK"
@@ -27,6 +30,10 @@ CONTENTS = "FOUNDRY_CONTENTS"
 """Set to 0 to have a capture keep nothing of what the program puts into memory that it allocates while it captures."""
 HOLD = "FOUNDRY_HOLD"
 """How the reasons begin for which a process that gives its restore up waits for its parent to end it; or `any`."""
+COMMAND = "FOUNDRY_COMMAND"
+"""Which process is the command itself: `self:PID`, the one that foundry becomes, or `child:PID` of foundry."""
+EARLY = "FOUNDRY_EARLY"
+"""`ROLE:DEVICE,DEVICE`: the command, if it has that role, makes driver and contexts ready before it asks for them."""
 PRELOAD = "LD_PRELOAD"
 LIBRARY_PATH = "LD_LIBRARY_PATH"
 
@@ -43,7 +50,7 @@ LIBRARY_DIRECTORY = "FOUNDRY_LIBRARY_DIR"
 TRACEBACK = "FOUNDRY_TRACEBACK"
 """Set to have a fault of foundry itself shown with its place in the source."""
 
-OF_A_SESSION = (MODE, SPOOL, IMAGE, ALLOW, QUIET, STATUS, WITNESS, CHECK, AVOID, HOLD)
+OF_A_SESSION = (MODE, SPOOL, IMAGE, ALLOW, QUIET, STATUS, WITNESS, CHECK, AVOID, HOLD, COMMAND, EARLY)
 """What a hooked process is told; never passed on to a command that runs without the hook."""
 
 RANK_VARIABLES = ("RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")

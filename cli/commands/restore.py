@@ -59,6 +59,13 @@ def command(
         bool,
         typer.Option("--check", help="Replay each graph against its witness before it is used; give up what differs."),
     ] = False,
+    early: Annotated[
+        bool,
+        typer.Option(
+            "--early/--no-early",
+            help="Make the driver and graphs ready while the command still imports, if its capture shows that it may.",
+        ),
+    ] = False,
     allow: Allow = None,
     simulated: Simulated = False,
     quiet: Quiet = False,
@@ -85,6 +92,7 @@ def command(
         simulated=simulated,
         quiet=quiet,
         check=check,
+        early=early,
         allowed=codes.require_allowable(allow or ()),
     )
     return restoring.run(session, request)

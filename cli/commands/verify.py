@@ -81,6 +81,7 @@ def command(
     from foundry.archive import open_archive
     from foundry.compat.codes import require_allowable
     from foundry.errors import UsageError
+    from foundry.session.hurry import hurried
     from foundry.verify import Level, verify
 
     if quick and deep:
@@ -93,7 +94,7 @@ def command(
     session: Context = context.obj
     require(archive)
     with open_archive(archive) as opened:
-        with session.step("reading"):
+        with session.step("reading"), hurried():
             report = verify(opened, Level.QUICK if quick else Level.DEEP if deep else Level.FULL)
         items = _compare(session, opened, sim, allowed) if host and report.sound else None
     on_device = _build(session, archive, sim=sim, launch=launch, limit=limit) if device and report.sound else None

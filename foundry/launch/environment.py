@@ -19,9 +19,10 @@ _SEPARATORS = re.compile(r"[\s:]")
 def for_capture(
     base: Mapping[str, str], *, spool: Path, status: Path, quiet: bool, simulated: bool, witness: bool = False
 ) -> dict[str, str]:
-    """Make the environment under which the hook records."""
+    """Make the environment under which the hook records. The command is a child of this process."""
     result = _hooked(base, simulated)
     result.update({env.MODE: "capture", env.SPOOL: str(spool), env.STATUS: str(status)})
+    result[env.COMMAND] = f"child:{os.getpid()}"
     if witness:
         result[env.WITNESS] = "1"
     if quiet:
@@ -40,13 +41,19 @@ def for_restore(
     allowed: Iterable[str] = (),
     check: bool = False,
     only_equal: bool = False,
+    early: str = "",
+    replaces: bool = False,
 ) -> dict[str, str]:
     """Make the environment under which the hook answers from the image folder.
 
     `check`: graphs are compared with their witnesses; `only_equal`: and those that cannot be compared are given up.
+    `early`: which process begins early, with which devices; `replaces`: this one becomes the command, and is not its
+    parent.
     """
     result = _hooked(base, simulated)
     result.update({env.MODE: "restore", env.SPOOL: str(spool), env.STATUS: str(status), env.IMAGE: str(image)})
+    if early:
+        result.update({env.EARLY: early, env.COMMAND: f"{'self' if replaces else 'child'}:{os.getpid()}"})
     if codes := ",".join(sorted(allowed)):
         result[env.ALLOW] = codes
     if check or only_equal:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from foundry import native
 from foundry.errors import ArchiveError, DiskFullError, MismatchError
+from foundry.session import early
+from foundry.session.hurry import hurried
 from foundry.session.listener import Listener
 from foundry.session.surroundings import NOTED, Surroundings
 from foundry.store import images
@@ -52,9 +54,11 @@ def _make(
         for process in capture.processes:
             image.build(capture, process.role, temporary / f"{process.role}{images.SUFFIX}", capture_id)
         around.note(capture, temporary)
+        early.note(capture, temporary)
 
     try:
-        images.make(folder, build, lambda: ready(folder))
+        with hurried():
+            images.make(folder, build, lambda: ready(folder))
     except DiskFullError:
         raise
     except OSError as error:

@@ -17,7 +17,7 @@ from foundry.compat.items import Item, Level
 from foundry.errors import ArchiveNotFoundError, FoundryError
 from foundry.launch import environment as launch_environment
 from foundry.launch import executable as executables
-from foundry.session import images, workspace
+from foundry.session import early, images, workspace
 from foundry.session.listener import Listener
 from foundry.session.surroundings import Surroundings
 from foundry.store import location, secrets
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 class Request:
     """What the user asked for. `archive` None means the store; `fail`: an error instead of a plain start.
 
-    `allowed`: codes of differences that may pass. `check`: graphs are compared with their witnesses.
+    `allowed`: codes of differences that may pass. `check`: graphs are compared with their witnesses. `early`: the
+    driver may be made ready before the command asks for it.
     """
 
     command: Sequence[str]
@@ -43,6 +44,7 @@ class Request:
     quiet: bool = False
     allowed: frozenset[str] = frozenset()
     check: bool = False
+    early: bool = False
 
     @property
     def needs_parent(self) -> bool:
@@ -166,9 +168,9 @@ def _shown(command: Sequence[str]) -> str:
 
 
 def environment_of(
-    prepared: Plan, base: Mapping[str, str], request: Request, *, spool: Path, status: Path
+    prepared: Plan, base: Mapping[str, str], request: Request, *, spool: Path, status: Path, replaces: bool = False
 ) -> dict[str, str]:
-    """Make the environment in which the command of this plan starts."""
+    """Make the environment in which the command of this plan starts, as a child, or in place of this process."""
     if prepared.images is None:
         return launch_environment.plain(base, simulated=request.simulated)
     return launch_environment.for_restore(
@@ -180,6 +182,8 @@ def environment_of(
         simulated=request.simulated,
         allowed=request.allowed,
         check=request.check,
+        early=early.noted(prepared.images) if request.early else "",
+        replaces=replaces,
     )
 
 
@@ -190,7 +194,8 @@ def become(prepared: Plan, base: Mapping[str, str], request: Request, listener: 
     if prepared.images is not None and prepared.place is not None:
         try:
             folder = workspace.for_exec(prepared.place)
-            hooked = environment_of(prepared, base, request, spool=folder / "spool", status=folder / "status")
+            spool, status = folder / "spool", folder / "status"
+            hooked = environment_of(prepared, base, request, spool=spool, status=status, replaces=True)
         except OSError as error:
             listener.warn(f"no session folder in `{prepared.place.sessions}`: {error}; starting without restore")
     sys.stdout.flush()

@@ -95,7 +95,7 @@ class TestStart:
         told.pop("FOUNDRY_TRACEBACK")
         told.pop("FOUNDRY_LIBRARY_DIR")
         image = Path(told.pop("FOUNDRY_IMAGE"))
-        assert sorted(path.name for path in image.iterdir()) == ["libraries.json", "python-0.image", "whole"]
+        assert sorted(path.name for path in image.iterdir()) == ["early", "libraries.json", "python-0.image", "whole"]
         assert image.is_relative_to(foundry_command.store / "images")
         spool, status = Path(told.pop("FOUNDRY_SPOOL")), Path(told.pop("FOUNDRY_STATUS"))
         assert spool.parent == status.parent

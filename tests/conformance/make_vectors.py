@@ -186,6 +186,8 @@ def main() -> None:
     runs = ",\n".join(json.dumps(run) for run in flip_runs(small))
     text = f'{{"base": "valid/small.fdry", "flips": [\n{runs}\n]}}\n'
     (FOLDER / "invalid" / "flips.json").write_text(text, encoding="utf-8")
+    for old in (FOLDER / "invalid").glob("*.fdry"):
+        old.unlink()
     codes = {}
     for name, data, code in invalid_cases():
         (FOLDER / "invalid" / f"{name}.fdry").write_bytes(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from helpers.native_build import compile_program, link_simulator, make_kernels
 from helpers.roundtrip import Program, Run, python_program
 from native.hook_run import Bench, events
 
-from foundry import diff
+from foundry import diff, env
 from foundry.model import Arena, Capture, Format, NodeType, Process
 
 CAPTURE_SEED = 7
@@ -101,6 +102,15 @@ def test_what_a_restore_rebuilds_is_what_was_captured(workshop: Workshop, tmp_pa
     again = program.restored(tmp_path / "again", seed + 1, restored.capture)
     assert told(captured.capture, again.capture) == []
     assert again.output.splitlines()[-1:] == restored.output.splitlines()[-1:]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_restore_that_begins_early_rebuilds_the_same(workshop: Workshop, tmp_path: Path, name: str) -> None:
+    captured = workshop.captured(name)
+    role = captured.capture.processes[0].role
+    begins = {env.COMMAND: f"child:{os.getpid()}", env.EARLY: f"{role}:0"}
+    restored = workshop.program(name).restored(tmp_path / "restored", SEEDS[0], captured.capture, **begins)
+    assert told(captured.capture, restored.capture) == []
 
 
 def handles(run: Run, kind: str) -> set[int]:

@@ -7,9 +7,11 @@
 #include "../restore/engine.h"
 #include "../table/call.h"
 #include "arena.h"
+#include "beginning.h"
 #include "captures.h"
 #include "contexts.h"
 #include "counters.h"
+#include "early.h"
 #include "images.h"
 #include "library_files.h"
 #include "mapping.h"
@@ -89,6 +91,12 @@ bool primary_active(CUdevice device) {
            real.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || active;
 }
 
+void reserve(uint32_t device) {
+    size_t arena_size = 0;
+    const CUdeviceptr base = mode() == FOUNDRY_MODE_RESTORE ? restore::arena_base(device, &arena_size) : 0;
+    arena_reserve(device, base, arena_size);
+}
+
 // Before the driver ends a context. Disarmed as well: a background thread may still be at work in it.
 void going(CUcontext context) {
     if (context && mode() == FOUNDRY_MODE_RESTORE) restore::context_gone(context);
@@ -111,11 +119,16 @@ void context_ready(CUcontext context, CUdevice device, bool primary) {
     Inside inside;
     count(counters.contexts);
     moment_first(Moment::first_context);
-    size_t arena_size = 0;
-    const CUdeviceptr base = mode() == FOUNDRY_MODE_RESTORE ? restore::arena_base(index, &arena_size) : 0;
-    arena_reserve(index, base, arena_size);
+    reserve(index);
     Frame(FOUNDRY_EVENT_CONTEXT).handle(context).u32(index).u32(primary).u32(ordinal).write();
     if (mode() == FOUNDRY_MODE_RESTORE && armed()) restore::context_ready(context, index, primary);
+}
+
+void context_before_program(CUcontext context, CUdevice device) {
+    if (!armed() || !context) return;
+    const auto index = static_cast<uint32_t>(device);
+    reserve(index);
+    if (armed()) restore::context_before_program(context, index);
 }
 
 void contexts_forget() {
@@ -136,19 +149,41 @@ CUresult cuInit(unsigned int Flags) {
     if (asked) moment_first(Moment::driver_begin);
     {
         Inside inside;
+        early_wait_driver();
         result = DRIVER(cuInit, Flags);
     }
     if (result == CUDA_SUCCESS) {
         if (asked) moment_first(Moment::driver_end);
-        if (arm()) library_files_tell();
+        thread_begins();
+        if (arm()) {
+            library_files_tell();
+            beginning_tell();
+        }
         if (mode() == FOUNDRY_MODE_RESTORE && armed()) restore::driver_ready();
     }
     return result;
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) {
+    early_wait_end();
     CUresult result = DRIVER(cuDevicePrimaryCtxRetain, pctx, dev);
-    if (result == CUDA_SUCCESS && pctx) context_ready(*pctx, dev, true);
+    if (result == CUDA_SUCCESS && pctx) {
+        context_ready(*pctx, dev, true);
+        early_let_go(dev);
+    }
+    return result;
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active) {
+    CUresult result = DRIVER(cuDevicePrimaryCtxGetState, dev, flags, active);
+    if (result == CUDA_SUCCESS && active && early_holds(dev)) *active = 0;
+    return result;
+}
+
+// A capture says whether the context was to be another than an early start would make.
+CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) {
+    CUresult result = DRIVER(cuDevicePrimaryCtxSetFlags_v2, dev, flags);
+    if (result == CUDA_SUCCESS && flags && recording()) count_named("start_context_flags", 1);
     return result;
 }
 

@@ -8,6 +8,8 @@ namespace foundry {
 
 // After any call that gave a usable context; only the first time for each counts.
 void context_ready(CUcontext context, CUdevice device, bool primary);
+// The same for a primary context that the program did not ask for: the restore may use it, nobody else hears of it.
+void context_before_program(CUcontext context, CUdevice device);
 void contexts_forget();
 
 } // namespace foundry

@@ -10,6 +10,7 @@
 #include "captures.h"
 #include "contents.h"
 #include "contexts.h"
+#include "early.h"
 #include "library_files.h"
 #include "spool.h"
 
@@ -37,6 +38,7 @@ void in_child() {
 
 void at_exit() {
     if (!spool_is_open()) return;
+    early_leave();
     bypass_report();
     library_files_tell();
     restore::process_end();

@@ -63,6 +63,17 @@ void executable_name(char *name, size_t size) {
     snprintf(name, size, "%s", *base ? base : "unknown");
 }
 
+void role_expected(char *role, size_t size) {
+    char base[128];
+    if (const char *rank = rank_value()) {
+        snprintf(role, size, "rank-%.64s", rank);
+    } else {
+        executable_name(base, sizeof base);
+        snprintf(role, size, "%s-0", base);
+    }
+    make_plain(role);
+}
+
 int role_claim(const char *session, char *role, size_t role_size, char *folder, size_t folder_size) {
     char base[128];
     const char *rank = rank_value();

@@ -9,6 +9,9 @@ namespace foundry {
 // Makes `<session>/<role>` by mkdir, which is what claims the role among processes. 0, or an errno.
 int role_claim(const char *session, char *role, size_t role_size, char *folder, size_t folder_size);
 
+// The role of a process that is the first of its rank or executable; nothing is claimed.
+void role_expected(char *role, size_t size);
+
 // Base name of the running executable, "unknown" if it cannot be read.
 void executable_name(char *name, size_t size);
 

@@ -3,6 +3,7 @@ target_sources(foundry_hook PRIVATE
   hook/arena.cpp
   hook/arena_range.cpp
   hook/async_hooks.cpp
+  hook/beginning.cpp
   hook/bypass.cpp
   hook/capture_hooks.cpp
   hook/contents.cpp
@@ -11,6 +12,7 @@ target_sources(foundry_hook PRIVATE
   hook/crc32c.cpp
   hook/dlsym_shim.cpp
   hook/doors.cpp
+  hook/early.cpp
   hook/event_hooks.cpp
   hook/exec_table.cpp
   hook/fatbin_thin.cpp
@@ -30,6 +32,7 @@ target_sources(foundry_hook PRIVATE
   hook/launch_hooks.cpp
   hook/library_files.cpp
   hook/library_hooks.cpp
+  hook/main_shim.cpp
   hook/mapping.cpp
   hook/memory_hooks.cpp
   hook/module_hooks.cpp

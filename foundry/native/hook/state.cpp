@@ -40,7 +40,8 @@ char reason_text[704];
 char role_name[256];
 char folder[4096];
 
-std::atomic<unsigned> next_thread{0};
+std::atomic<unsigned> next_thread{1};
+std::atomic<bool> first_thread{false};
 __thread unsigned thread_number __attribute__((tls_model("initial-exec")));
 __thread int inside_depth __attribute__((tls_model("initial-exec")));
 
@@ -97,7 +98,6 @@ bool arm() {
     if (life.load(std::memory_order_acquire) != Life::before) return life.load() == Life::standing;
 
     bool standing = false;
-    thread_ordinal();
     if (bind_state() == Bind::refused) {
         char text[512];
         snprintf(text, sizeof text, "driver %d.%d does not match the list of functions: %s", driver_version() / 1000,
@@ -174,6 +174,10 @@ uint16_t thread_ordinal() {
     return static_cast<uint16_t>(thread_number - 1);
 }
 
+void thread_begins() {
+    if (!first_thread.exchange(true, std::memory_order_relaxed) && !thread_number) thread_number = 1;
+}
+
 bool scratch_end() {
     int now = detail::scratch_depth.load(std::memory_order_acquire);
     while (now > 0)
@@ -200,7 +204,8 @@ void state_forget() {
     life.store(Life::before);
     counters_forget();
     moments_forget();
-    next_thread.store(0);
+    next_thread.store(1);
+    first_thread.store(false);
     thread_number = 0;
     role_name[0] = folder[0] = 0;
 }

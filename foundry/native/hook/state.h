@@ -48,8 +48,10 @@ const char *spool_folder();
 // Appends `role state reason` to FOUNDRY_STATUS. Silent if there is none.
 void status_line(const char *state, const char *reason);
 
-// 0 = the thread that called cuInit, then in order of first use. Stays below 65,535.
+// 0 = the program's thread that called cuInit first, then in order of first use. Stays below 65,535.
 uint16_t thread_ordinal();
+// Before arm(), by the program's thread that calls cuInit; the first one counts.
+void thread_begins();
 
 // Stream captures in progress in this process, whichever thread began them.
 inline int capture_depth() {

@@ -29,21 +29,37 @@ void driver_ready() {
     if (session && !session->graph_order.empty()) session->start_workers();
 }
 
-void context_ready(CUcontext context, uint32_t ordinal, bool primary) {
+namespace {
+
+void add_context(CUcontext context, uint32_t ordinal, bool primary, bool of_program) {
     Session *session = Session::get();
     DeviceState *device = session ? session->device(ordinal) : nullptr;
     if (!device) return;
     if (!session->reserve(*device)) return;
     {
         std::lock_guard<std::mutex> lock(session->mutex);
-        if (!session->context_seen) session->times.early = session->background_so_far();
         session->context_seen = true;
+        if (of_program && !session->program_context_seen) {
+            session->program_context_seen = true;
+            session->times.early = session->background_so_far();
+            session->times.ready = 0; // what was built before took nothing of the program's time
+        }
         if (primary)
             device->primary = context;
         else
             device->created.push_back(context);
     }
     session->start_workers();
+}
+
+} // namespace
+
+void context_ready(CUcontext context, uint32_t ordinal, bool primary) {
+    add_context(context, ordinal, primary, true);
+}
+
+void context_before_program(CUcontext context, uint32_t ordinal) {
+    add_context(context, ordinal, true, false);
 }
 
 void context_gone(CUcontext context) {

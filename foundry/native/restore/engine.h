@@ -25,6 +25,8 @@ void driver_ready();
 // not. Takes what the archive needs of the range, so it must come before the program's first allocation. A range
 // elsewhere that the archive was not moved to disarms.
 void context_ready(CUcontext context, uint32_t device, bool primary);
+// The same for a primary context that the program has not asked for.
+void context_before_program(CUcontext context, uint32_t device);
 // Before a context is destroyed or reset: what was built in it is not handed out any more.
 void context_gone(CUcontext context);
 

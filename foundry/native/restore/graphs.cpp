@@ -92,7 +92,7 @@ Reason Session::build(uint32_t index) {
         state.reason = reason;
         state.build_nanoseconds = nanoseconds_now() - begin;
         state.work = reason.empty() ? Work::ready : Work::failed;
-        times.ready = background_so_far() - times.early;
+        if (program_context_seen) times.ready = background_so_far() - times.early;
         ShapeState &shape = shapes[group.shape];
         if (!--shape.unbuilt) finished.swap(shape.pool);
         changed.notify_all();

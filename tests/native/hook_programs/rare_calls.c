@@ -61,6 +61,7 @@ static int say(const char *what) {
 static int start(void) {
     TRY(cuInit, 0);
     TRY(cuDeviceGet, &device, 0);
+    TRY(cuDevicePrimaryCtxSetFlags_v2, device, 0);
     TRY(cuDevicePrimaryCtxRetain, &context, device);
     TRY(cuCtxSetCurrent, context);
     TRY(cuCtxCreate_v2, &old, 0, device);

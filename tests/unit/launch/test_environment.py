@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ def test_capture(libraries: Path) -> None:
         "FOUNDRY_SPOOL": "/s/spool",
         "FOUNDRY_STATUS": "/s/status",
         "FOUNDRY_QUIET": "1",
+        "FOUNDRY_COMMAND": f"child:{os.getpid()}",
     }
 
 
@@ -35,6 +37,21 @@ def test_restore_on_the_simulator(libraries: Path) -> None:
     made = environment.for_restore({"LD_LIBRARY_PATH": "/a:/b"}, image=Path("/i"), simulated=True, **SESSION)
     assert made["LD_LIBRARY_PATH"] == f"{libraries / 'sim'}:/a:/b"
     assert (made["FOUNDRY_MODE"], made["FOUNDRY_IMAGE"]) == ("restore", "/i")
+
+
+def test_an_early_start_names_the_command(libraries: Path) -> None:
+    base = {"FOUNDRY_EARLY": "other-0:0", "FOUNDRY_COMMAND": "child:1"}
+    names = set(base)
+    made = environment.for_restore(base, image=Path("/i"), simulated=False, **SESSION)
+    assert names & made.keys() == set()
+    for replaces, process in ((False, "child"), (True, "self")):
+        made = environment.for_restore(
+            base, image=Path("/i"), simulated=False, early="python-0:0", replaces=replaces, **SESSION
+        )
+        assert {name: made[name] for name in names} == {
+            "FOUNDRY_EARLY": "python-0:0",
+            "FOUNDRY_COMMAND": f"{process}:{os.getpid()}",
+        }
 
 
 def test_witnesses_and_checks_are_asked_for_and_never_inherited(libraries: Path) -> None:

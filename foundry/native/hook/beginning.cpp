@@ -1,0 +1,110 @@
+#include "beginning.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "counters.h"
+#include "state.h"
+
+extern char **environ;
+
+namespace foundry {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+// The driver's own, and those that say which devices there are. Loading when needed is what it does anyway.
+constexpr const char *prefixes[] = {"CUDA_", "NVIDIA_"};
+constexpr const char *usual = "CUDA_MODULE_LOADING=LAZY";
+
+Lines *variables; // at the begin, sorted
+std::atomic<unsigned> forks{0};
+std::atomic<bool> told{false};
+bool in_fork; // this process is the child of a fork
+
+Lines of_the_driver() {
+    Lines found;
+    for (char **entry = environ; entry && *entry; entry++)
+        for (const char *prefix : prefixes)
+            if (!strncmp(*entry, prefix, strlen(prefix)) && strcmp(*entry, usual) != 0) found.emplace_back(*entry);
+    std::sort(found.begin(), found.end());
+    return found;
+}
+
+void forked_parent() {
+    forks.fetch_add(1, std::memory_order_relaxed);
+}
+
+void forked_child() {
+    in_fork = true;
+    told.store(false);
+}
+
+// The strings of a file under /proc, each ended by a zero byte.
+Lines strings_of(const char *path) {
+    std::string content;
+    char part[4096];
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return {};
+    for (ssize_t count; (count = read(file, part, sizeof part)) > 0;) content.append(part, static_cast<size_t>(count));
+    close(file);
+    Lines found;
+    for (size_t at = 0; at < content.size(); at += found.back().size() + 1) found.emplace_back(content.c_str() + at);
+    return found;
+}
+
+std::vector<char *> pointers(Lines &lines) {
+    std::vector<char *> found;
+    for (std::string &line : lines) found.push_back(line.data());
+    found.push_back(nullptr);
+    return found;
+}
+
+} // namespace
+
+bool is_command() {
+    const char *text = getenv("FOUNDRY_COMMAND");
+    if (!text) return false;
+    const bool self = !strncmp(text, "self:", 5), child = !strncmp(text, "child:", 6);
+    if (!self && !child) return false;
+    return strtol(strchr(text, ':') + 1, nullptr, 10) == (self ? getpid() : getppid());
+}
+
+void beginning_note() {
+    variables = new Lines(of_the_driver());
+    pthread_atfork(nullptr, forked_parent, forked_child);
+}
+
+void beginning_tell() {
+    if (mode() != FOUNDRY_MODE_CAPTURE || told.exchange(true)) return;
+    if (in_fork) count_named("start_in_fork", 1);
+    if (!variables || in_fork) return;
+    count_named("start_as_command", 1);
+    if (unsigned count = forks.load(std::memory_order_relaxed)) count_named("start_forks", count);
+    if (beginning_changed()) count_named("start_changed_variables", 1);
+}
+
+bool beginning_changed() {
+    return variables && of_the_driver() != *variables;
+}
+
+void begin_again() {
+    Lines arguments = strings_of("/proc/self/cmdline"), environment = strings_of("/proc/self/environ");
+    std::erase_if(environment, [](const std::string &line) { return line.starts_with("FOUNDRY_EARLY="); });
+    if (arguments.empty()) return;
+    // The role is free for who comes now.
+    unlink((std::string(spool_folder()) + "/events").c_str());
+    rmdir(spool_folder());
+    execve("/proc/self/exe", pointers(arguments).data(), pointers(environment).data());
+}
+
+} // namespace foundry
