@@ -29,7 +29,7 @@ LARGEST_NAME = 1 << 16
 FLAGS_WIDE_VERSION = 8
 """From this version of the ABI on, the architecture stands in the second byte of the flags; before, in the first."""
 
-_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = np.dtype(
     [
         ("name", "<u4"),
@@ -49,7 +49,7 @@ _SYMBOL = np.dtype(
 )
 _RELOCATION = np.dtype([("offset", "<u8"), ("type", "<u4"), ("symbol", "<u4")])
 _RELOCATION_WITH_ADDEND = np.dtype([*_RELOCATION.descr, ("addend", "<u8")])
-_RELOCATIONS = {4: (".rela", _RELOCATION_WITH_ADDEND), 9: (".rel", _RELOCATION)}
+RELOCATIONS = {4: (".rela", _RELOCATION_WITH_ADDEND), 9: (".rel", _RELOCATION)}
 """By section type: what its name begins with, and its entries."""
 
 _FORMAT_SIZED = 4
@@ -73,9 +73,9 @@ class Cubin:
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        if len(data) < _HEADER.size or not data.startswith(ELF_MAGIC):
+        if len(data) < HEADER.size or not data.startswith(ELF_MAGIC):
             raise CubinError("it is not an ELF file")
-        identity, kind, machine, *rest = _HEADER.unpack_from(data)
+        identity, kind, machine, *rest = HEADER.unpack_from(data)
         self._flags, self._flags_version, self.executable = rest[4], identity[8], kind == EXECUTABLE
         if identity[4] != 2 or identity[5] != 1 or machine != CUDA_MACHINE:
             raise CubinError("it is not an ELF file for a GPU")
@@ -150,9 +150,9 @@ class Cubin:
 
         With it come the kernels whose address it puts there, and whether it puts that of another function there.
         """
-        for at in np.flatnonzero(np.isin(self._sections["type"], list(_RELOCATIONS)) & (self._sections["size"] > 0)):
+        for at in np.flatnonzero(np.isin(self._sections["type"], list(RELOCATIONS)) & (self._sections["size"] > 0)):
             header = self._sections[at]
-            prefix, dtype = _RELOCATIONS[int(header["type"])]
+            prefix, dtype = RELOCATIONS[int(header["type"])]
             name = _text(self._names, int(header["name"]))
             table = self._table(dtype, int(header["offset"]), int(header["size"]) // dtype.itemsize)
             symbols, names = self._symbols[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Collection
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ from foundry.binary.errors import ImageError
 
 MAGIC = b"FDRYSIM1"
 _HEADER = struct.Struct("<8sQII")
+_ALIGNMENT = 16
 
 
 class SimulatedImageError(ImageError):
@@ -36,6 +38,21 @@ def reads(data: bytes) -> dict[str, npt.NDArray[np.bool_]]:
             mask[offset : offset + size] = False
         found[name] = mask
     return found
+
+
+def without_others(data: bytes, kernels: Collection[str]) -> bytes:
+    """Leave out all kernels but these. Not of an image with globals: a program would set them in its own load."""
+    held = _kernels(data)
+    if set(kernels) - held.keys() or not set(kernels) < held.keys():
+        raise SimulatedImageError("it has not these kernels, or no others")
+    _, total, text_size, code_at = _HEADER.unpack_from(data)
+    lines = data[_HEADER.size : _HEADER.size + text_size].splitlines(keepends=True)
+    if any(line.split()[:1] == [b"global"] for line in lines):
+        raise SimulatedImageError("it has globals")
+    text = b"".join(line for line in lines if line.split()[1].decode("utf-8", "replace") in set(kernels))
+    begin = -(-(_HEADER.size + len(text)) // _ALIGNMENT) * _ALIGNMENT
+    header = _HEADER.pack(MAGIC, begin + total - code_at, len(text), begin)
+    return (header + text).ljust(begin, b"\0") + data[code_at:total]
 
 
 def _kernels(data: bytes) -> dict[str, tuple[Places, Places]]:

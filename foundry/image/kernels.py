@@ -1,4 +1,4 @@
-"""Kernel images, kernels, and the bytes to load."""
+"""Kernel images and kernels."""
 
 from __future__ import annotations
 
@@ -7,41 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from foundry.binary.trim import trimmed
 from foundry.image import layout
+from foundry.image.blobs import Blobs
 from foundry.image.strings import Strings
 from foundry.model import NONE, Api, Image, Process
-from foundry.model.checksum import crc32c
 from foundry.model.kernels import SHORTEST_IMAGE
-from foundry.model.tables import Bytes, Table
-
-
-class Blobs:
-    """Collects blobs and lays them out page by page."""
-
-    def __init__(self) -> None:
-        self._index: dict[int, int] = {}
-        self._blobs: list[bytes] = []
-
-    def add(self, data: bytes, number: int | None = None) -> int:
-        """Add a blob and return its index; those with a number are added once."""
-        if number is not None and number in self._index:
-            return self._index[number]
-        self._blobs.append(data)
-        if number is not None:
-            self._index[number] = len(self._blobs) - 1
-        return len(self._blobs) - 1
-
-    def packed(self) -> tuple[Table, Bytes]:
-        """Lay out the list of blobs and their bytes."""
-        table = np.zeros(len(self._blobs), layout.BLOB)
-        at = 0
-        for row, blob in zip(table, self._blobs, strict=True):
-            row["offset"], row["length"], row["crc32c"] = at, len(blob), crc32c(blob)
-            at = -(-(at + len(blob)) // layout.BLOB_ALIGNMENT) * layout.BLOB_ALIGNMENT
-        data = np.zeros(at, np.uint8)
-        for row, blob in zip(table, self._blobs, strict=True):
-            data[int(row["offset"]) : int(row["offset"]) + len(blob)] = np.frombuffer(blob, np.uint8)
-        return table, data
 
 
 class Kernels:
@@ -51,14 +22,14 @@ class Kernels:
         self, process: Process, used: Sequence[int], blobs: Sequence[bytes], store: Blobs, strings: Strings
     ) -> None:
         options: list[tuple[int, int]] = []
-        rows: list[tuple[object, ...]] = []
+        rows: list[list[object]] = []
         self._image_index: dict[int, int] = {}
         for number, image in enumerate(process.images):
             if image.blob == NONE or len(blobs[image.blob]) < SHORTEST_IMAGE:
                 continue
             self._image_index[number] = len(rows)
             rows.append(
-                (
+                [
                     np.frombuffer(image.key, np.uint8),
                     store.add(blobs[image.blob], image.blob),
                     image.api,
@@ -66,16 +37,43 @@ class Kernels:
                     _device_of(process, image),
                     len(options),
                     len(image.options),
-                    image.in_graphs,
+                    NONE,
                     strings.add(image.provenance),
-                )
+                ]
             )
             options.extend(image.options)
-        self.images = np.array(rows, layout.KERNEL_IMAGE)
+        self._trim(process, used, blobs, store, rows)
+        self.images = np.array([tuple(row) for row in rows], layout.KERNEL_IMAGE)
         self.options = np.zeros(len(options), layout.OPTION)
         self.options["option"] = [option for option, _ in options]
         self.options["value"] = np.array([value for _, value in options], np.uint64)
         self._kernels(process, used, strings)
+
+    def _trim(
+        self,
+        process: Process,
+        used: Sequence[int],
+        blobs: Sequence[bytes],
+        store: Blobs,
+        rows: list[list[object]],
+    ) -> None:
+        """Add images with no other kernels than graphs use beside those that have more, for graphs alone."""
+        wanted: dict[int, set[str]] = {}
+        for number in used:
+            wanted.setdefault(process.kernels[number].image, set()).add(process.kernels[number].name)
+        added: dict[tuple[int, frozenset[str]], int | None] = {}
+        for number, names in wanted.items():
+            image = process.images[number]
+            if image.options or image.original != NONE:
+                continue
+            need = image.blob, frozenset(names)
+            if need not in added:
+                less = trimmed(blobs[image.blob], names)
+                added[need] = None if less is None else store.add(less)
+            blob, whole = added[need], self._image_index[number]
+            if blob is not None:
+                self._image_index[number] = len(rows)
+                rows.append([rows[whole][0], blob, *rows[whole][2:7], whole, rows[whole][8]])
 
     def _kernels(self, process: Process, used: Sequence[int], strings: Strings) -> None:
         parameters: list[tuple[int, int]] = []

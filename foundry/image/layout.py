@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 MAGIC = b"FDRYIMG1"
-ABI = 5
+ABI = 6
 """FOUNDRY_ABI."""
 SECTION_ALIGNMENT = 16
 BLOB_ALIGNMENT = 4096
@@ -66,7 +66,7 @@ KERNEL_IMAGE = np.dtype(
         ("device", "<u4"),
         ("first_option", "<u4"),
         ("option_count", "<u4"),
-        ("in_graphs", "<u4"),
+        ("whole", "<u4"),
         ("provenance", "<u4"),
     ]
 )

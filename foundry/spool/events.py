@@ -8,7 +8,7 @@ from typing import NamedTuple
 from foundry.spool.bodies import Body, read_body
 from foundry.spool.cursor import Cursor
 
-ABI = 5
+ABI = 6
 """FOUNDRY_ABI: a spool of another number is of another build."""
 
 

@@ -101,7 +101,7 @@ def body(nodes: Sequence[bytes], edges: Sequence[tuple[int, int, int]] | None = 
 class SpoolWriter:
     """One process folder."""
 
-    def __init__(self, session: Path, role: str = "python-0", abi: int = 5, mode: int = 1) -> None:
+    def __init__(self, session: Path, role: str = "python-0", abi: int = 6, mode: int = 1) -> None:
         self.folder = session / role
         self.folder.mkdir(parents=True)
         self.frames: list[bytes] = []

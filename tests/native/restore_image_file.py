@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ABI = 5
+ABI = 6
 NONE = 0xFFFFFFFF
 SECTIONS = (
     ("strings", 1),
@@ -128,9 +128,9 @@ class ImageFile:
         instance: int = 0,
         device: int = 0,
         options: tuple[tuple[int, int], ...] = (),
-        in_graphs: int = 1,
+        whole: int = NONE,
     ) -> int:
-        """Append a kernel image: api 1 = module, 2 = library."""
+        """Append a kernel image: api 1 = module, 2 = library; `whole` has the kernels that this one lacks."""
         first = len(self.parts["image_options"]) // 16
         for option, value in options:
             self.add("image_options", "IIQ", option, 0, value)
@@ -144,7 +144,7 @@ class ImageFile:
             device,
             first,
             len(options),
-            in_graphs,
+            whole,
             self.string("a test image"),
         )
 

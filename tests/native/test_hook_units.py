@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 from pathlib import Path
 
@@ -50,7 +51,7 @@ def test_part(unit: Path, test: str, tmp_path: Path) -> None:
 
 def test_the_spool_holds_what_four_threads_wrote(unit: Path, tmp_path: Path) -> None:
     run(unit, "spool", tmp_path)
-    frames = Frames((tmp_path / "events").read_bytes(), "unit")
+    frames = Frames(io.BytesIO((tmp_path / "events").read_bytes()), "unit")
     kinds = [frame.kind for frame in frames]
     assert frames.finding is None
     assert kinds[:2] == [1, 2]
@@ -62,7 +63,7 @@ def test_the_spool_holds_what_four_threads_wrote(unit: Path, tmp_path: Path) -> 
 
 def test_a_full_disk_leaves_whole_frames_and_a_reason(unit: Path, tmp_path: Path) -> None:
     reason = run(unit, "full", tmp_path)
-    frames = Frames((tmp_path / "events").read_bytes(), "unit")
+    frames = Frames(io.BytesIO((tmp_path / "events").read_bytes()), "unit")
     assert [frame.kind for frame in frames] == [1, 2, 52, 52]
     assert frames.finding is None
     assert "could not be written to the spool" in reason
@@ -73,7 +74,7 @@ def test_a_full_disk_leaves_whole_frames_and_a_reason(unit: Path, tmp_path: Path
 def test_what_the_driver_compiles_is_linked_once(unit: Path, tmp_path: Path) -> None:
     run(unit, "links", tmp_path)
     data = (tmp_path / "events").read_bytes()
-    linked = [data[frame.start : frame.end] for frame in Frames(data, "unit") if frame.kind == 21]
+    linked = [frame.payload for frame in Frames(io.BytesIO(data), "unit") if frame.kind == 21]
     handles = [int.from_bytes(payload[:8], "little") for payload in linked]
     blobs = [int.from_bytes(payload[8:12], "little") for payload in linked]
     assert handles == [11, 12, 14]

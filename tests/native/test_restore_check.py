@@ -152,6 +152,9 @@ def word(section: str, entry: int, offset: int, value: int, size: int = 4) -> Ca
         (word("images", 0, 32, 5), "images 0: blob 5 of 1"),
         (word("images", 0, 36, 3), "images 0: unknown api"),
         (word("images", 0, 52, 2), "images 0: options out of range"),
+        (word("images", 0, 60, 99999), "images 0: provenance outside the strings"),
+        (word("images", 0, 56, 1), "images 0: whole image 1 of 1"),
+        (word("images", 0, 56, 0), "images 0: not the same load as the whole image"),
         (word("kernels", 0, 0, 8), "kernels 0: image 8 of 1"),
         (word("kernels", 0, 4, 0), "kernels 0: no name"),
         (word("kernels", 0, 12, 3), "kernels 0: parameters out of range"),
@@ -193,6 +196,25 @@ def test_contradictions_are_named(
 ) -> None:
     path = patched(change).write(tmp_path)
     assert answer(program, path) == [f"`{path}`: {reason}"]
+
+
+def twice_loaded(**other: object) -> ImageFile:
+    """Make an image with a kernel image and one that has fewer kernels, for the same load but for what is said."""
+    image = ImageFile()
+    for ordinal in (0, 1):
+        image.device(ordinal=ordinal, name="", major=9, minor=0, processors=4, memory=1 << 30, base=BASE, arena=ARENA)
+    blob = image.blob(b"x" * 100)
+    image.image(b"k" * 32, blob, api=1)
+    image.image(**{"key": b"k" * 32, "blob": blob, "api": 1, "whole": 0, **other})  # type: ignore[arg-type]
+    return image
+
+
+def test_an_image_with_fewer_kernels_is_of_the_same_load_as_the_whole_one(program: Path, tmp_path: Path) -> None:
+    assert answer(program, twice_loaded().write(tmp_path)) == ["ok"]
+    differing = ({"key": b"l" * 32}, {"api": 2}, {"instance": 1}, {"device": 1}, {"options": ((1, 2),)}, {"whole": 1})
+    for other in differing:
+        (line,) = answer(program, twice_loaded(**other).write(tmp_path))
+        assert line.endswith("images 1: not the same load as the whole image"), other
 
 
 def test_circle_of_edges_is_refused(program: Path, tmp_path: Path) -> None:

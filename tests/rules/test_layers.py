@@ -23,7 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "machine": BASE | {"binary"},
     "pack": BASE | {"spool", "binary", "machine"},
     "archive": BASE,
-    "image": BASE,
+    "image": BASE | {"binary"},
     "diff": BASE | {"archive", "describe", "machine"},
     "proof": BASE | {"diff", "pack", "machine"},
     "verify": BASE | {"archive", "binary", "machine"},

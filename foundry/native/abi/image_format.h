@@ -115,7 +115,9 @@ struct foundry_image_kernel_image {
     uint32_t instance; /* the n-th load of this key in the captured program, from 0 */
     uint32_t device;   /* modules: which device's context */
     uint32_t first_option, option_count;
-    uint32_t in_graphs;  /* 1: graphs use it */
+    /* FOUNDRY_NONE, or this one holds only the kernels that graphs use, and this is the entry of the same load with all
+     * of them. Such an entry is for graphs alone: the program never has its handle. */
+    uint32_t whole;
     uint32_t provenance; /* string, for messages */
 };
 

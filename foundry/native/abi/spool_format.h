@@ -23,7 +23,7 @@
 
 #include <stdint.h>
 
-#define FOUNDRY_ABI 5u
+#define FOUNDRY_ABI 6u
 
 enum foundry_event_kind {
     /* u32 abi; u32 mode (FOUNDRY_MODE_*); str role; str executable (base name); list<str key, str value> rank variables

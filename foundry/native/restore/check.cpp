@@ -243,9 +243,18 @@ class Check {
             if (!inside(image.first_option, image.option_count, count(FOUNDRY_SECTION_IMAGE_OPTIONS)))
                 return bad("options out of range");
             if (image.option_count > 64) return bad("more than 64 options");
-            if (image.in_graphs > 1 || !string_ok(image.provenance)) return bad("flag or provenance out of range");
+            if (!string_ok(image.provenance)) return bad("provenance outside the strings");
+            if (image.whole == FOUNDRY_NONE) continue;
+            if (image.whole >= all.size()) return bad(found("whole image", image.whole, all.size()));
+            if (!same_load(image, all[image.whole])) return bad("not the same load as the whole image");
         }
         return true;
+    }
+
+    static bool same_load(const foundry_image_kernel_image &image, const foundry_image_kernel_image &whole) {
+        return whole.whole == FOUNDRY_NONE && !memcmp(image.key, whole.key, sizeof image.key) &&
+               image.api == whole.api && image.instance == whole.instance && image.device == whole.device &&
+               !image.option_count && !whole.option_count;
     }
 
     bool kernels() {

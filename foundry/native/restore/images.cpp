@@ -70,8 +70,15 @@ Reason Session::ensure_image(uint32_t index) {
     return reason;
 }
 
+// A driver that refuses an image without the other kernels may still take the one that the program would load.
 Reason Session::load_image(uint32_t index, ImageState &loaded) {
     Stopwatch watch(times.images);
+    const uint32_t whole = image->images()[index].whole;
+    Reason reason = load_bytes(index, loaded);
+    return reason.empty() || whole == FOUNDRY_NONE ? reason : load_bytes(whole, loaded);
+}
+
+Reason Session::load_bytes(uint32_t index, ImageState &loaded) {
     const auto &entry = image->images()[index];
     const auto &blob = image->blobs()[entry.blob];
     if (!check_blob(*image, entry.blob)) {
@@ -117,13 +124,14 @@ Reason Session::ensure_kernel(uint32_t index) {
     }
     if (claimed == Claim::overdue) return overdue();
     const auto &entry = image->kernels()[index];
-    ImageState &of = images[entry.image];
+    const uint32_t of_image = image_of(index);
+    ImageState &of = images[of_image];
     {
         std::lock_guard<std::mutex> lock(mutex);
         of.users++;
     }
     KernelState loaded;
-    Reason reason = ensure_image(entry.image);
+    Reason reason = ensure_image(of_image);
     if (reason.empty()) reason = load_kernel(index, loaded);
     if (!reason.empty()) reason = std::string("kernel `") + image->string(entry.name) + "`: " + reason;
     if (respool && reason.empty()) respool->kernel_ready(index, loaded);
@@ -140,7 +148,7 @@ Reason Session::ensure_kernel(uint32_t index) {
 Reason Session::load_kernel(uint32_t index, KernelState &loaded) {
     Stopwatch watch(times.kernels);
     const auto &entry = image->kernels()[index];
-    ImageState &of = images[entry.image];
+    ImageState &of = images[image_of(index)];
     CUlibrary library;
     CUmodule module;
     {

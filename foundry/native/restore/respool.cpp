@@ -22,15 +22,15 @@ void Respool::image_ready(uint32_t image, void *handle, CUcontext context) {
 }
 
 void Respool::kernel_ready(uint32_t kernel, const KernelState &loaded) {
-    const auto &entry = session_.image->kernels()[kernel];
+    const uint32_t image = session_.image_of(kernel);
     void *of;
     {
         std::lock_guard<std::mutex> lock(session_.mutex);
-        const ImageState &state = session_.images[entry.image];
+        const ImageState &state = session_.images[image];
         of = state.library ? static_cast<void *>(state.library) : state.module;
     }
     const void *handle = loaded.kernel ? static_cast<const void *>(loaded.kernel) : loaded.function;
-    kernel_seen(handle, reinterpret_cast<uint64_t>(of), session_.image->string(entry.name));
+    kernel_seen(handle, reinterpret_cast<uint64_t>(of), session_.image->string(session_.image->kernels()[kernel].name));
 }
 
 void Respool::event_made(CUevent event, uint32_t flags) {
@@ -154,7 +154,7 @@ void Respool::graph_given(uint32_t graph) {
     std::lock_guard<std::mutex> lock(mutex_);
     auto record = std::move(records_[graph]);
     if (!record) return;
-    for (uint32_t kernel : session_.groups[entry.group].kernels) tell_image(archive.kernels()[kernel].image);
+    for (uint32_t kernel : session_.groups[entry.group].kernels) tell_image(session_.image_of(kernel));
     for (uint32_t at : archive.references().subspan(entry.first_reference, entry.reference_count))
         if (archive.allocations()[at].restored) tell_allocation(at);
     exec_add(exec);

@@ -56,6 +56,12 @@ void end_opening(Session *session) {
     pthread_mutex_unlock(&opening_mutex);
 }
 
+// What is told to the spool is to be what a capture tells.
+bool wants_whole_images() {
+    const char *asked = getenv("FOUNDRY_TRIM");
+    return respools() || !asked || std::strcmp(asked, "1") != 0;
+}
+
 Session *open_session() {
     const char *folder = getenv("FOUNDRY_IMAGE");
     Session *session = nullptr;
@@ -103,7 +109,8 @@ void Session::forget() {
     active.store(nullptr, std::memory_order_release);
 }
 
-Session::Session(std::unique_ptr<Image, void (*)(Image *)> accepted) : image(std::move(accepted)) {
+Session::Session(std::unique_ptr<Image, void (*)(Image *)> accepted)
+    : image(std::move(accepted)), whole_images_(wants_whole_images()) {
     index();
     if (respools()) respool = new Respool(*this);
 }
@@ -123,6 +130,7 @@ void Session::index() {
     events.resize(image->events().size());
     for (uint32_t at = 0; at < images.size(); at++) {
         const auto &entry = image->images()[at];
+        if (entry.whole != FOUNDRY_NONE) continue;
         image_keys[{reinterpret_cast<const char *>(entry.key), sizeof entry.key}].push_back(at);
     }
     for (auto &[key, instances] : image_keys)
@@ -144,7 +152,7 @@ void Session::index() {
         if (kernel_seen[kernel]) return;
         kernel_seen[kernel] = true;
         kernel_order.push_back(kernel);
-        uint32_t of = image->kernels()[kernel].image;
+        const uint32_t of = image_of(kernel);
         if (!image_seen[of]) image_order.push_back(of);
         image_seen[of] = true;
     };
@@ -161,14 +169,20 @@ void Session::index() {
         shapes[group.shape].unbuilt++;
         for (uint32_t kernel : group.kernels) {
             add_kernel(kernel);
-            ImageState &of = images[image->kernels()[kernel].image];
-            of.context_ordinal = entry.context;
-            of.in_graphs = true;
+            const uint32_t of = image_of(kernel), whole = image->images()[of].whole;
+            images[of].context_ordinal = entry.context;
+            images[of].in_graphs = true;
+            if (whole != FOUNDRY_NONE) images[whole].context_ordinal = entry.context;
         }
     }
     for (uint32_t kernel = 0; kernel < kernels.size(); kernel++) add_kernel(kernel);
     for (uint32_t at = 0; at < images.size(); at++)
-        if (!image_seen[at]) image_order.push_back(at);
+        if (!image_seen[at] && image->images()[at].whole == FOUNDRY_NONE) image_order.push_back(at);
+}
+
+uint32_t Session::image_of(uint32_t kernel) const {
+    const uint32_t of = image->kernels()[kernel].image, whole = image->images()[of].whole;
+    return whole_images_ && whole != FOUNDRY_NONE ? whole : of;
 }
 
 void Session::index_group(uint32_t index, GroupState &state, uint32_t depth) {

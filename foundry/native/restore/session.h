@@ -138,6 +138,8 @@ class Session {
     // With the lock held; null if there is none, or no range for it. FOUNDRY_NONE = the primary one.
     CUcontext context_of(uint32_t device, uint32_t created_ordinal);
     CUcontext any_context(uint32_t device);
+    // The image to take a kernel from: with no more than graphs use, unless whole images are asked for.
+    uint32_t image_of(uint32_t kernel) const;
 
     // With the lock held, for things that stay in place.
     Claim claim(std::unique_lock<std::mutex> &lock, Work &work);
@@ -207,7 +209,8 @@ class Session {
     std::map<std::string_view, uint32_t> loads;                   // of a key, by the program, so far
     std::unordered_map<void *, uint32_t> image_handles;
     std::vector<std::pair<CUdeviceptr, CUdeviceptr>> unclaimed; // ranges that could not be had
-    bool context_seen = false;
+    bool context_seen = false;                                  // early or the program's own
+    bool program_context_seen = false;
     uint32_t borrowed = 0;              // contexts in the engine's hands
     std::atomic<bool> stuck{false};     // a wait was in vain: nobody waits any more
     std::atomic<uint32_t> postponed{0}; // graphs that wait for an allocation of the program's
@@ -219,6 +222,7 @@ class Session {
     void index();
     void index_group(uint32_t group, GroupState &state, uint32_t depth);
     Reason load_image(uint32_t index, ImageState &loaded);
+    Reason load_bytes(uint32_t index, ImageState &loaded);
     Reason load_kernel(uint32_t index, KernelState &loaded);
     Reason make_exec(uint32_t graph, CUgraphExec &exec);
     void move_metadata();
@@ -232,6 +236,7 @@ class Session {
     uint64_t wakes_ = 0; // how often there was something new; a worker that has seen them all sleeps
     uint64_t busy_since_ = 0;
     bool stop_ = false, summary_told_ = false;
+    const bool whole_images_;
 };
 
 // "cuGraphAddDependencies: CUDA_ERROR_INVALID_VALUE"

@@ -125,7 +125,7 @@ void Session::image_pass(bool in_graphs) {
 void Session::kernel_pass(bool in_graphs) {
     for (uint32_t kernel : kernel_order) {
         if (stopping()) return;
-        const uint32_t of = image->kernels()[kernel].image;
+        const uint32_t of = image_of(kernel);
         {
             std::lock_guard<std::mutex> lock(mutex);
             if (images[of].in_graphs != in_graphs || kernels[kernel].work != Work::idle) continue;

@@ -169,7 +169,7 @@ def test_images_and_kernels_carry_what_a_load_needs(built: ImageFile) -> None:
     (loaded,) = built.images
     assert loaded["key"].tobytes() == KEY
     assert built.blob(loaded["blob"]) == b"SIMULATED IMAGE " * 8
-    assert (loaded["api"], loaded["instance"], loaded["device"], loaded["in_graphs"]) == (1, 0, 0, 1)
+    assert (loaded["api"], loaded["instance"], loaded["device"], loaded["whole"]) == (1, 0, 0, NONE)
     assert built.string(loaded["provenance"]) == "libkernels.so"
     assert built.image_options[loaded["first_option"]].tolist() == (7, 0, 1 << 60)
     (kernel,) = built.kernels
