@@ -11,17 +11,20 @@ from typing import TYPE_CHECKING
 from foundry.archive.summaries import DeviceSummary, ProcessSummary, SectionSummary, Summary
 
 if TYPE_CHECKING:
+    from foundry.archive.advance import Ahead
     from foundry.archive.opened import Opened
     from foundry.archive.reader import Find
     from foundry.model import Capture
 
 __all__ = [
+    "Ahead",
     "DeviceSummary",
     "Find",
     "Opened",
     "ProcessSummary",
     "SectionSummary",
     "Summary",
+    "ahead",
     "open_archive",
     "read",
     "summary",
@@ -29,14 +32,21 @@ __all__ = [
 ]
 
 
-def write(capture: Capture, path: Path, *, force: bool = False) -> str:
+def ahead() -> Ahead:
+    """Give what packs blobs before the rest of their capture is there; a context manager, to be handed to `write`."""
+    from foundry.archive.advance import Ahead
+
+    return Ahead()
+
+
+def write(capture: Capture, path: Path, *, force: bool = False, ahead: Ahead | None = None) -> str:
     """Write an archive under its final name only when it is whole, and return its capture id (hex).
 
     Raises ArchiveExistsError unless force, and DiskFullError with what stood there before still standing.
     """
     from foundry.archive.writer import write_archive
 
-    return write_archive(capture, path, force=force)
+    return write_archive(capture, path, force=force, ahead=ahead)
 
 
 def open_archive(path: Path) -> Opened:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -12,12 +12,12 @@ from foundry.archive import layout
 from foundry.archive.container import Container, Section
 from foundry.archive.heads import BlobEntry
 from foundry.archive.layout import Kind
-from foundry.archive.parallel import in_order
+from foundry.archive.parallel import Handed, in_order
+from foundry.archive.streams import SHORT
 from foundry.archive.text import ContentError
 from foundry.findings import ARCHIVE_CONTENT, BLOB_OUTSIDE
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
     from hashlib import _Hash
 
 Part = tuple[int, int, int]
@@ -70,8 +70,8 @@ class Blobs:
         """Read all blobs that are there, each with its index; sections are unpacked on several cores."""
         gathered: list[memoryview] = []
         states = self.states()
-        numbers = range(len(self.sections))
-        for number, raw in enumerate(in_order(lambda number: self.checked(number, states), numbers)):
+        each: Callable[..., Iterator[bytes]] = map if self._firsts[-1] < SHORT else in_order
+        for number, raw in enumerate(each(lambda number: self.checked(number, states), range(len(self.sections)))):
             for index, start, end in self._parts(number):
                 gathered.append(memoryview(raw)[start:end])
                 if self._complete(number, index):
@@ -81,15 +81,13 @@ class Blobs:
             if not entry.size:
                 yield index, b""
 
-    def states(self) -> list[Future[_Hash | None]]:
+    def states(self) -> list[Handed[_Hash | None]]:
         """Make what the sections hand on to one another while they are checked, each once and begun in order."""
-        from concurrent.futures import Future
-
-        states: list[Future[_Hash | None]] = [Future() for _ in range(len(self.sections) + 1)]
-        states[0].set_result(None)
+        states: list[Handed[_Hash | None]] = [Handed() for _ in range(len(self.sections) + 1)]
+        states[0].hand(None)
         return states
 
-    def checked(self, number: int, states: list[Future[_Hash | None]]) -> bytes:
+    def checked(self, number: int, states: list[Handed[_Hash | None]]) -> bytes:
         """Unpack a section, and check its digest and those of the blobs that end in it."""
         before, after = states[number], states[number + 1]
         try:
@@ -97,8 +95,7 @@ class Blobs:
             self._check(number, raw, before, after)
             return raw
         finally:
-            if not after.done():
-                after.set_result(None)
+            after.hand(None)  # where the check did not come to it
 
     def _parts(self, number: int) -> Iterator[Part]:
         """Tell which blobs have bytes in a section, and where."""
@@ -113,7 +110,7 @@ class Blobs:
                 yield index, max(start, first) - first, min(end, last) - first
             index += 1
 
-    def _check(self, number: int, raw: bytes, before: Future[_Hash | None], after: Future[_Hash | None]) -> None:
+    def _check(self, number: int, raw: bytes, before: Handed[_Hash | None], after: Handed[_Hash | None]) -> None:
         """Check a section's digest, and those of its blobs with the same reading.
 
         `before` gives the state of the hash of the blob that the section begins inside of, None if that failed; `after`
@@ -137,17 +134,17 @@ class Blobs:
         for index, own in complete:
             self._require_same(index, own)
         if continued is None:
-            after.set_result(unfinished)
+            after.hand(unfinished)
             return
         index, start, end = continued
         ends_here = self._complete(number, index)
         if ends_here:
-            after.set_result(unfinished)
-        state = before.result()
+            after.hand(unfinished)
+        state = before.taken()
         if state is not None:
             state.update(view[start:end])
         if not ends_here:
-            after.set_result(state)
+            after.hand(state)
         elif state is not None:
             self._require_same(index, state)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -15,12 +15,9 @@ import zstandard
 from foundry import findings
 from foundry.archive import layout
 from foundry.archive.layout import ENTRY, FOOTER, HEADER, kind_name
-from foundry.archive.parallel import in_order
+from foundry.archive.parallel import begun
+from foundry.archive.streams import SHORT, Stream
 from foundry.errors import ArchiveError, ArchiveNotFoundError, ArchiveVersionError
-
-_SHORT = 1 << 16
-_SLICE = 1 << 15
-"""Bytes of a frame that are unpacked at a time where the content is not kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,34 +203,32 @@ class Container:
 
     def check(self, section: Section) -> None:
         """Compare a section's digest with its content, which is unpacked a piece at a time and not kept."""
-        stored, name = self._frame(section), _named(section)
-        unpacker = zstandard.ZstdDecompressor().decompressobj()
-        digest, size = hashlib.sha256(), 0
-        try:
-            for at in range(0, len(stored), _SLICE):
-                piece = unpacker.decompress(stored[at : at + _SLICE])
-                size += len(piece)
-                digest.update(piece)
-                if unpacker.eof or size > section.raw:
-                    break
-        except (zstandard.ZstdError, MemoryError):
-            raise self.error(findings.ARCHIVE_SECTION_DAMAGED, f"{name} cannot be unpacked") from None
-        if not unpacker.eof or unpacker.unused_data or at + _SLICE < len(stored) or size != section.raw:
-            raise self.error(findings.ARCHIVE_SECTION_DAMAGED, f"{name} cannot be unpacked")
-        self.require_digest(section, digest.digest())
+        Stream(self, section, alone=True).finish()
 
     def unpacked(self, section: Section) -> bytes:
         """Unpack a section whose digest the caller checks. Never makes more than the declared bytes."""
-        stored, name = self._frame(section), _named(section)
+        stored = self.frame(section)
+        if not section.raw:  # of such a frame `decompress` looks at the header alone
+            self.check(section)
+            return b""
         try:
             data = zstandard.ZstdDecompressor().decompress(stored, max_output_size=section.raw, allow_extra_data=False)
         except (zstandard.ZstdError, MemoryError):
-            raise self.error(findings.ARCHIVE_SECTION_DAMAGED, f"{name} cannot be unpacked") from None
+            raise self.damaged(section) from None
         if len(data) != section.raw:
-            raise self.error(findings.ARCHIVE_SECTION_DAMAGED, f"{name} cannot be unpacked")
+            raise self.damaged(section)
         return data
 
-    def _frame(self, section: Section) -> bytes:
+    def damaged(self, section: Section) -> ArchiveError:
+        """Make the error of a section whose frame does not unpack to what the table of contents says."""
+        return self.error(findings.ARCHIVE_SECTION_DAMAGED, f"{_named(section)} cannot be unpacked")
+
+    @staticmethod
+    def unpacker(section: Section) -> zstandard.ZstdDecompressor:
+        """Make what unpacks a section a piece at a time, with the largest window that its frame may ask for."""
+        return zstandard.ZstdDecompressor(max_window_size=max(layout.LARGEST_WINDOW, section.raw))
+
+    def frame(self, section: Section) -> bytes:
         """Read a section's frame, and check what its header declares."""
         stored = self._at(section.offset, section.stored)
         name = _named(section)
@@ -249,15 +244,20 @@ class Container:
             raise self.error(findings.ARCHIVE_LIMIT, f"{name} needs a window of {parameters.window_size} bytes")
         return stored
 
-    def raw_of(self, sections: Iterable[Section]) -> list[bytes]:
-        """Unpack several sections, on several cores where that pays."""
+    def begin(self, sections: Iterable[Section]) -> Callable[[], list[bytes]]:
+        """Begin to unpack several sections, on several cores where that pays; what it gives waits for them."""
         wanted = list(sections)
-        if sum(section.raw for section in wanted) < _SHORT:
-            return [self.raw(section) for section in wanted]
+        if sum(section.raw for section in wanted) < SHORT:
+            return lambda: [self.raw(section) for section in wanted]
         # The largest first: it then has a core for itself while the others share what is left.
         order = sorted(range(len(wanted)), key=lambda index: -wanted[index].raw)
-        found = dict(zip(order, in_order(self.raw, [wanted[index] for index in order]), strict=True))
-        return [found[index] for index in range(len(wanted))]
+        wait = begun(self.raw, [wanted[index] for index in order])
+
+        def result() -> list[bytes]:
+            found = dict(zip(order, wait(), strict=True))
+            return [found[index] for index in range(len(wanted))]
+
+        return result
 
 
 def _named(section: Section) -> str:

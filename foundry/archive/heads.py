@@ -76,7 +76,7 @@ def encode_head(head: Head) -> dict[str, Any]:
 
 def decode_head(fields: Fields) -> Head:
     """Read the JSON object of a capture section, and check all in it that needs no other section."""
-    from foundry.model.checks import check_files, check_outside
+    from foundry.model.file_checks import check_files, check_outside
     from foundry.model.unsound import UnsoundError
 
     head = Head(
@@ -116,7 +116,7 @@ def _blob(item: Fields) -> BlobEntry:
 
 
 def _place(item: Fields) -> LibraryPlace:
-    from foundry.model import LibraryPlace
+    from foundry.model.files import LibraryPlace
 
     return LibraryPlace(
         name=item.text("name"),
@@ -128,7 +128,7 @@ def _place(item: Fields) -> LibraryPlace:
 
 
 def _file(item: Fields) -> File:
-    from foundry.model import File
+    from foundry.model.files import File
 
     return File(item.text("cache"), item.text("path"), item.integer("mode", 0o777), item.integer("blob", layout.WHOLE))
 

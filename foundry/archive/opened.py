@@ -15,6 +15,7 @@ from foundry.archive.container import Container, Section
 from foundry.archive.heads import Head, decode_head
 from foundry.archive.layout import Kind
 from foundry.archive.parallel import in_order
+from foundry.archive.streams import Stream
 from foundry.archive.text import ContentError, Fields, decode
 from foundry.archive.timeline import decode_timeline
 from foundry.findings import ARCHIVE_CONTENT
@@ -55,6 +56,11 @@ class Opened:
         """The table of contents, in the order of the file."""
         return self._container.sections
 
+    @property
+    def raw_size(self) -> int:
+        """Bytes of all sections, unpacked."""
+        return sum(section.raw for section in self.sections)
+
     @cached_property
     def head(self) -> Head:
         """What it says of the whole."""
@@ -93,19 +99,24 @@ class Opened:
 
     def _process(self, index: int, *, with_parameters: bool) -> Process:
         with self._told():
+            spent = self._timeline[index]
+            small, parameters, whole = self._sections_of(index)
+            raw = self._container.begin(small)
+            # Not before: numpy is imported while other cores unpack.
             from foundry.archive.processes import decode_sections
 
-            spent = self._timeline[index]
-            sections = [self._container.required(kind, index) for kind in layout.OF_PROCESS]
-            proof = self._container.only(Kind.RELOCATIONS, index)
-            needed = [one for one in sections if with_parameters or proof or one.kind != Kind.PARAMETERS]
-            raw = dict(zip(needed, self._container.raw_of(needed), strict=True))
             return decode_sections(
-                [raw.get(one, one.raw) for one in sections],
+                raw(),
+                Stream(self._container, parameters) if with_parameters or whole else parameters.raw,
                 spent,
                 [entry.size for entry in self.head.blobs],
-                self._container.raw(proof) if proof else None,
             )
+
+    def _sections_of(self, index: int) -> tuple[list[Section], Section, bool]:
+        """Give what is read of a process: all but its parameters, these, and whether its structure needs them too."""
+        *others, parameters = (self._container.required(kind, index) for kind in layout.OF_PROCESS)
+        proof = self._container.only(Kind.RELOCATIONS, index)
+        return ([*others, proof] if proof else others), parameters, proof is not None
 
     def processes(self) -> Iterator[Process]:
         """Decode the processes one after the other."""
@@ -154,12 +165,16 @@ class Opened:
         with self._told():
             self._container.check(section)
 
-    def check_sections(self) -> None:
+    def check_sections(self, *, left_out: bool = False) -> None:
         """Unpack every section and compare every digest, of the sections and of the blobs, on all cores.
 
-        The caller may decode processes meanwhile.
+        The caller may decode processes meanwhile. `left_out`: those are that `structure` of every process compares.
         """
         with self._told():
+            compared: set[Section] = set()
+            for index in range(self.head.processes if left_out else 0):
+                small, parameters, whole = self._sections_of(index)
+                compared.update([*small, parameters] if whole else small)
             blobs = self._blobs
             states = blobs.states()
             numbers = {section: number for number, section in enumerate(blobs.sections)}
@@ -171,7 +186,9 @@ class Opened:
                     self._container.check(section)
 
             # The largest first: at the end, the cores then share what is small. Blobs wait for the one before them.
-            others = sorted(set(self.sections) - numbers.keys(), key=lambda section: (-section.raw, section.offset))
+            others = sorted(
+                set(self.sections) - numbers.keys() - compared, key=lambda section: (-section.raw, section.offset)
+            )
             for _ in in_order(check, [*others, *blobs.sections]):
                 pass
 

@@ -110,7 +110,7 @@ def decode_process(fields: Fields, tables: dict[str, Any]) -> Process:
         attribute_sets=fields.items("attribute_sets", _read_attribute_set),
         node_reasons=fields.items("node_reasons", text),
         graphs=fields.objects("graphs", _read_graph),
-        events=fields.items("events", _word),
+        events=fields.words("events"),
         phases=fields.objects(
             "phases",
             lambda item: Phase(
@@ -258,7 +258,7 @@ def _read_graph(item: Fields) -> Graph:
         instantiate_flags=item.wide("instantiate_flags"),
         captured=item.truth("captured"),
         first_use=item.integer("first_use", _WORD),
-        references=item.items("references", _word),
+        references=item.words("references"),
         dangling_words=item.integer("dangling_words", _WORD),
         reason_code=item.text("reason_code"),
         reason=item.text("reason"),

@@ -1,4 +1,4 @@
-"""From the five sections of a process to the process."""
+"""From the sections of a process to the process."""
 
 from __future__ import annotations
 
@@ -6,44 +6,61 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from foundry.archive.columns import decode_allocations, decode_bodies, decode_groups
-from foundry.archive.parameters import decode_parameters
+from foundry.archive.parallel import beside
+from foundry.archive.parameters import decode_parameters, parameter_words
 from foundry.archive.process_text import decode_process
 from foundry.archive.relocations import decode_relocations
+from foundry.archive.streams import SHORT, Stream
 from foundry.archive.text import ContentError, decode
 from foundry.model import Process
-from foundry.model.checks import check_process, check_topology, row_counts
+from foundry.model.checks import check_process, check_proven, check_topology, row_counts
+from foundry.model.tables import frozen
 from foundry.model.unsound import UnsoundError
 from foundry.model.views import kernel_ids_of, parameter_sizes_of
 
 
 def decode_sections(
-    raw: Sequence[bytes | int],
-    spent: dict[str, int],
-    blob_sizes: Sequence[int],
-    relocations: bytes | None = None,
+    raw: Sequence[bytes], parameters: Stream | int, spent: dict[str, int], blob_sizes: Sequence[int]
 ) -> Process:
-    """Decode and check the sections of `layout.OF_PROCESS`, in that order, with the process's part of the timeline.
+    """Decode and check the sections of `layout.OF_PROCESS` in that order, without the last, and then the relocations.
 
-    Of the parameters the size is enough; they are zeros then.
+    Of the parameters the size is enough; they are zeros then. `spent` is the process's part of the timeline.
     """
     try:
-        process = _decode(raw, spent)
-        if relocations is not None:
-            process = replace(process, proof=decode_relocations(relocations))
-        check_process(process, blob_sizes)
-        return process
+        return _decode(raw, parameters, spent, blob_sizes)
     except UnsoundError as error:
         raise ContentError(str(error)) from None
+    finally:
+        # Last, and in place of any other error: what was decoded from a damaged section tells nothing.
+        if isinstance(parameters, Stream):
+            parameters.finish()
 
 
-def _decode(raw: Sequence[Any], spent: dict[str, int]) -> Process:
-    text, allocations, topology, bodies, parameters = raw
+def _decode(raw: Sequence[bytes], parameters: Stream | int, spent: dict[str, int], sizes: Sequence[int]) -> Process:
+    text, allocations, topology, bodies, *relocations = raw
     groups = decode_groups(topology)
     tables: dict[str, Any] = decode_bodies(bodies)
     check_topology(groups, tables["bodies"], row_counts(tables))
-    kernels, sizes = kernel_ids_of(groups, tables["bodies"]), parameter_sizes_of(groups, tables["bodies"])
-    tables["groups"], tables["spent"] = groups, spent
-    tables["allocations"] = decode_allocations(allocations)
-    tables["parameters"] = decode_parameters(parameters, kernels, sizes)
-    return decode_process(decode(text), tables)
+    kernels, blocks = kernel_ids_of(groups, tables["bodies"]), parameter_sizes_of(groups, tables["bodies"])
+    words = parameter_words(blocks, parameters if isinstance(parameters, int) else parameters.size)
+    decoded = None
+    if isinstance(parameters, Stream):
+        stream = parameters
+        decoded = beside(lambda: decode_parameters(stream, kernels, blocks), small=stream.size < SHORT)
+    try:
+        tables |= {"groups": groups, "spent": spent, "parameters": frozen(np.zeros(words, "<u8")).view(np.uint8)}
+        tables["allocations"] = decode_allocations(allocations)
+        process = decode_process(decode(text), tables)
+        proof = decode_relocations(relocations[0]) if relocations else None
+        check_process(process, sizes)
+    finally:
+        found = decoded() if decoded else None
+    if found is not None:
+        process = replace(process, parameters=found)
+    if proof is not None:
+        process = replace(process, proof=proof)
+        check_proven(process)
+    return process

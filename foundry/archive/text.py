@@ -10,6 +10,7 @@ Value = TypeVar("Value")
 Other = TypeVar("Other")
 
 LARGEST_INTEGER = (1 << 53) - 1
+LARGEST_WORD = (1 << 32) - 1
 
 
 class ContentError(ValueError):
@@ -98,6 +99,10 @@ class Fields:
         """Read a list."""
         return items(self._get(key), self._where + key, read)
 
+    def words(self, key: str) -> tuple[int, ...]:
+        """Read a list of integers of up to 32 bits."""
+        return words(self._get(key), self._where + key)
+
     def objects(self, key: str, read: Callable[[Fields], Value]) -> tuple[Value, ...]:
         """Read a list of objects."""
         return self.items(key, lambda value, where: read(Fields(value, where + ".")))
@@ -164,6 +169,15 @@ def items(value: Any, where: str, read: Callable[[Any, str], Value]) -> tuple[Va
     if not isinstance(value, list):
         raise ContentError(f"`{where}` is not a list")
     return tuple(read(item, f"{where}[{index}]") for index, item in enumerate(value))
+
+
+def words(value: Any, where: str) -> tuple[int, ...]:
+    """Check a list of integers of up to 32 bits. Such lists are long: those that are sound are not looked at singly."""
+    if isinstance(value, list) and set(map(type, value)) <= {int}:
+        least, most = min(value, default=0), max(value, default=0)
+        if least >= 0 and most <= LARGEST_WORD:
+            return tuple(value)
+    return items(value, where, lambda item, place: integer(item, place, LARGEST_WORD))
 
 
 def pair(

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import errno
-import os
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from foundry.errors import DiskFullError, FoundryError
 from foundry.image import layout
+from foundry.image.blobs import Blobs
 from foundry.image.graphs import Bodies, Records, Topology, graph_table
-from foundry.image.kernels import Blobs, Kernels
+from foundry.image.kernels import Kernels
 from foundry.image.memory import Mapping, devices, log, mappings, references
 from foundry.image.moves import moves
+from foundry.image.output import Output
 from foundry.image.strings import Strings
 from foundry.model import NONE, Capture, Process
 from foundry.model.checksum import crc32c
 from foundry.model.tables import Table
 
+BLOB_BYTES = "blob_bytes"
 BLOCKED = "graphs_blocked_ns"
 """Total of the time that a program spent on warm-ups and captures, as its adapter counts it."""
 
@@ -32,11 +30,25 @@ def build_image(capture: Capture, role: str, path: Path, capture_id: bytes) -> N
     process = capture.process(role)
     if process is None:
         raise KeyError(role)
-    _put(path, _file_parts(process, _sections(process, capture.blobs), capture_id))
+    store = Blobs()
+    sections = _sections(process, capture.blobs, store)
+    header, size = _header(process, sections, store.size, capture_id)
+    with Output(path, size) as output:
+        for entry, (name, data) in zip(header["sections"][0], sections.items(), strict=True):
+            offset = int(entry["offset"])
+            if name == BLOB_BYTES:
+                output.write(offset, *store.pieces())
+            else:
+                output.write(offset, data)
+                entry["crc32c"] = crc32c(data)
+        header["crc32c"] = crc32c(header.tobytes())
+        output.write(0, header.tobytes())
+        output.finish()
 
 
-def _sections(process: Process, blobs: tuple[bytes, ...]) -> dict[str, npt.NDArray[Any]]:
-    strings, store = Strings(), Blobs()
+def _sections(process: Process, blobs: tuple[bytes, ...], store: Blobs) -> dict[str, npt.NDArray[np.uint8]]:
+    """Make the bytes of all sections, in the order of the file, but for those of blobs."""
+    strings = Strings()
     strings.add(process.role)
     restored = [graph for graph in process.graphs if graph.restored]
     bodies = Bodies(process, restored)
@@ -47,14 +59,13 @@ def _sections(process: Process, blobs: tuple[bytes, ...]) -> dict[str, npt.NDArr
     held = references(process, restored, history.needed)
     graphs, reference_list = graph_table(process, topology, records, held.index, strings)
     mapped = _mapping_table(mappings(process, restored, blobs), store)
-    blob_table, blob_bytes = store.packed()
     sections: dict[str, npt.NDArray[Any]] = {
         "devices": devices(process, strings),
         "log": history.table,
         "allocations": held.table,
         "mappings": mapped,
-        "blobs": blob_table,
-        "blob_bytes": blob_bytes,
+        "blobs": store.table(),
+        BLOB_BYTES: np.zeros(0, np.uint8),
         "images": kernels.images,
         "image_options": kernels.options,
         "kernels": kernels.kernels,
@@ -73,7 +84,7 @@ def _sections(process: Process, blobs: tuple[bytes, ...]) -> dict[str, npt.NDArr
         "moves": moves(process, bodies, records, strings),
     }
     sections["strings"] = np.frombuffer(strings.packed(), np.uint8)
-    return sections
+    return {name: np.ascontiguousarray(sections[name]).view(np.uint8).reshape(-1) for name, _ in layout.SECTIONS}
 
 
 def _mapping_table(found: list[Mapping], store: Blobs) -> Table:
@@ -86,44 +97,20 @@ def _mapping_table(found: list[Mapping], store: Blobs) -> Table:
     return table
 
 
-def _file_parts(process: Process, sections: dict[str, npt.NDArray[Any]], capture_id: bytes) -> list[Any]:
-    """Lay header and sections out in the order of the file, with the filling between them."""
+def _header(
+    process: Process, sections: dict[str, npt.NDArray[np.uint8]], blob_bytes: int, capture_id: bytes
+) -> tuple[npt.NDArray[Any], int]:
+    """Lay the sections out in the order of the file, and give its header, without checksums, and its size."""
     header = np.zeros(1, layout.HEADER)
     at = layout.HEADER.itemsize
-    parts: list[Any] = [header]
-    for index, (name, dtype) in enumerate(layout.SECTIONS):
-        data = np.ascontiguousarray(sections[name]).view(np.uint8).reshape(-1)
-        alignment = layout.BLOB_ALIGNMENT if name == "blob_bytes" else layout.SECTION_ALIGNMENT
-        fill = -at % alignment
-        entry = header["sections"][0, index]
-        entry["offset"], entry["count"] = at + fill, len(data) // dtype.itemsize
-        entry["entry_size"], entry["crc32c"] = dtype.itemsize, 0 if name == "blob_bytes" else crc32c(data)
-        parts += [bytes(fill), data]
-        at += fill + len(data)
+    for entry, (name, dtype) in zip(header["sections"][0], layout.SECTIONS, strict=True):
+        at += -at % (layout.BLOB_ALIGNMENT if name == BLOB_BYTES else layout.SECTION_ALIGNMENT)
+        size = blob_bytes if name == BLOB_BYTES else len(sections[name])
+        entry["offset"], entry["count"], entry["entry_size"] = at, size // dtype.itemsize, dtype.itemsize
+        at += size
     header["magic"], header["abi"], header["section_count"] = layout.MAGIC, layout.ABI, len(layout.SECTIONS)
     header["file_size"], header["capture_id"] = at, np.frombuffer(capture_id, np.uint8)
     header["driver_version"], header["simulated"] = process.driver_version, process.simulated
     header["role"] = 1 if process.role else 0
     header["captured_nanoseconds"] = process.spent.get(BLOCKED, 0)
-    header["crc32c"] = crc32c(header.tobytes())
-    parts[0] = header.tobytes()
-    return parts
-
-
-def _put(path: Path, parts: list[Any]) -> None:
-    try:
-        handle, name = tempfile.mkstemp(prefix=".foundry-", suffix=".partial", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                for part in parts:
-                    file.write(part)
-            Path(name).replace(path)
-        finally:
-            with suppress(FileNotFoundError):
-                Path(name).unlink()
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            needed = sum(len(part) for part in parts)
-            text = f"cannot write the restore image `{path}`: the file system is full; {needed} bytes are needed"
-            raise DiskFullError(text, hint="make room in the cache folder, or set `XDG_CACHE_HOME`") from None
-        raise FoundryError(f"cannot write the restore image `{path}`: {error.strerror}") from None
+    return header, at

@@ -11,7 +11,7 @@ from foundry.image import layout
 from foundry.image.strings import Strings
 from foundry.model import NONE, Graph, Group, NodeType, Process
 from foundry.model.restorable import graph_ends
-from foundry.model.tables import COPY_SIZE, Bytes, Table, padded_sizes, starts
+from foundry.model.tables import COPY_SIZE, Bytes, Table, distinct, padded_sizes, starts
 from foundry.model.views import parameter_sizes, rows
 
 _ROW_KINDS = (NodeType.KERNEL, NodeType.MEMSET, NodeType.MEMCPY, NodeType.GRAPH)
@@ -30,9 +30,9 @@ class Bodies:
         for graph in graphs:
             self.mask[graph.body : ends[graph.body]] = True
         self.chosen = process.bodies[self.mask]
-        self.groups: list[int] = np.unique(self.chosen).tolist()
+        self.groups: list[int] = distinct(self.chosen).tolist()
         used = [self._kernels(process.groups[number]) for number in self.groups]
-        self.kernels: list[int] = np.unique(np.concatenate(used)).tolist() if used else []
+        self.kernels: list[int] = distinct(np.concatenate(used)).tolist() if used else []
 
     @staticmethod
     def _kernels(group: Group) -> npt.NDArray[np.uint32]:

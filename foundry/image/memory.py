@@ -11,7 +11,7 @@ import numpy.typing as npt
 from foundry.image import layout
 from foundry.image.strings import Strings
 from foundry.model import NONE, Arena, Contents, Graph, Process
-from foundry.model.tables import Table
+from foundry.model.tables import Table, distinct
 
 
 def devices(process: Process, strings: Strings) -> Table:
@@ -55,7 +55,7 @@ def log(process: Process, strings: Strings) -> Log:
     table = table[order]
     table["where"] = [strings.add(text) for text in near(process, steps[order])]
     needed = np.zeros(len(process.allocations), np.uint32)
-    for device in np.unique(table["device"]):
+    for device in distinct(table["device"]):
         own = np.flatnonzero(table["device"] == device)
         several = np.flatnonzero(table["thread"][own] != table["thread"][own[0]])
         if len(several):

@@ -9,7 +9,7 @@ from foundry.image.graphs import Bodies, Records
 from foundry.image.strings import Strings
 from foundry.model import NodeType, Process
 from foundry.model.moving import U64, Index, device_of, number_at, parameter_bytes, words_at
-from foundry.model.tables import COPY_SIZE, Table
+from foundry.model.tables import COPY_SIZE, Table, changes
 
 _NUMBERS = {name: number for number, (name, _) in enumerate(layout.SECTIONS)}
 
@@ -36,7 +36,9 @@ def moves(process: Process, bodies: Bodies, records: Records, strings: Strings) 
         numbers.append(number_at(text.encode(), offset))
     at = np.array(places, np.int64)
     parts.append(_part(process, "strings", at, at, np.array(numbers, "<u8")))
-    found = np.unique(np.concatenate(parts))
+    found = np.concatenate(parts)
+    found = found[np.lexsort((found["offset"], found["section"]))]
+    found = found[changes(found)]
     table = np.zeros(len(found), layout.MOVE)
     for name in layout.MOVE.names or ():
         table[name] = found[name]

@@ -1,13 +1,12 @@
 """CRC-32C (Castagnoli), which the spool and the restore image carry, at the speed of numpy.
 
-A checksum without start and end masks is linear. So long data is cut into short rows, all rows advance together four
-bytes at a time, and their checksums are then joined pairwise.
+A checksum without start and end masks is linear. So what is far from the end is folded onto what is nearer; the rest is
+cut into short rows, all rows advance together four bytes at a time, and their checksums are then joined pairwise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -20,6 +19,11 @@ _POLYNOMIAL = 0x82F63B78
 _ROW_EXPONENT = 6
 _ROW = 1 << _ROW_EXPONENT
 """Bytes of a row."""
+_FOLD = (5685 - 1362, 5685 - 426, 5685)
+"""The polynomial divides x^5685 + x^1362 + x^426 + 1, and that squared, and so on: a word of 2^n bits may stand that
+many words further on, three times, instead of where it is."""
+_FOLDED = ("<u8", "<u2")
+"""Words that are folded, one kind after the other: long steps first, then what they leave."""
 _SMALL = 1024
 _PIECE = 1 << 22
 _THREADS = 8
@@ -92,6 +96,8 @@ def crc32c(data: Buffer) -> int:
         return _crc32c(array)
     pieces = [array[at : at + _PIECE] for at in range(0, len(array), _PIECE)]
     _pair_tables()
+    from concurrent.futures import ThreadPoolExecutor  # not before: short data does without
+
     with ThreadPoolExecutor(_THREADS) as pool:
         sums = list(pool.map(_crc32c, pieces))
     joined = np.zeros(1, np.uint32)
@@ -113,7 +119,24 @@ def _crc32c(array: npt.NDArray[np.uint8]) -> int:
     filled[:lead] = 0
     filled[lead:] = array
     filled[lead : lead + 4] ^= 0xFF
+    for kind in _FOLDED:
+        filled = _folded(filled, kind)
     return _joined(_row_sums(filled)) ^ 0xFFFFFFFF
+
+
+def _folded(filled: npt.NDArray[np.uint8], kind: str) -> npt.NDArray[np.uint8]:
+    """Fold whole rows onto the last ones, and give these."""
+    words = filled.view(kind)
+    near, middle, far = _FOLD
+    row = _ROW // words.itemsize
+    end = len(words) - -(-far // row) * row
+    for at in range(0, end, near):
+        step = min(near, end - at)
+        taken = words[at : at + step]
+        for distance in (near, middle, far):
+            place = words[at + distance : at + distance + step]
+            np.bitwise_xor(place, taken, out=place)
+    return words[max(end, 0) :].view(np.uint8)
 
 
 def _row_sums(filled: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint32]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ from foundry.model.capture import Process
 from foundry.model.constants import NONE, Arena, NodeType
 from foundry.model.memory import Device, Range
 from foundry.model.reads import Reads, may_be_address
-from foundry.model.tables import COPY_SIDES, COPY_SIZE, Table, padded_sizes, starts
+from foundry.model.tables import COPY_SIDES, COPY_SIZE, Table, Words, padded_sizes, starts
 from foundry.model.views import parameter_sizes, rows
 
 POINTER = np.dtype(
@@ -31,6 +32,9 @@ POINTER = np.dtype(
     ]
 )
 """A word that lies in known memory."""
+
+_TOGETHER = 1 << 15
+"""Words that are looked at at a time, so that what is made of them stays in the cache."""
 
 HOST, DEVICE, ARRAY, UNIFIED = 1, 2, 3, 4
 """CUmemorytype."""
@@ -61,51 +65,63 @@ def find_pointers(process: Process, ranges: Sequence[Range], reads: Reads | None
     memsets and copies are listed even where nothing is known about them. With `reads`, words are left out that the
     launch does not read as an address.
     """
-    found = [
-        _located(process, NodeType.KERNEL, _read(_kernel_words(process, ranges), reads)),
-        _located(process, NodeType.MEMSET, _memset_words(process)),
-        _located(process, NodeType.MEMCPY, _copy_words(process)),
-    ]
-    table = np.concatenate(found)
-    table = table[_node_order(table)]
+    parts = (
+        (NodeType.KERNEL, _read(_kernel_words(process, ranges), reads)),
+        (NodeType.MEMSET, _memset_words(process)),
+        (NodeType.MEMCPY, _copy_words(process)),
+    )
+    table = _located(process, {kind: places for kind, places in parts if len(places.word)})
     bounds = np.searchsorted(table["graph"], np.arange(len(process.graphs) + 1))
     for index, graph in enumerate(process.graphs):
         part = table[bounds[index] : bounds[index + 1]]
         if len(part):
             _resolve(part, process, ranges, graph.step)
-    known: Table = table[(table["kind"] != Target.UNKNOWN) | (table["type"] != NodeType.KERNEL)]
-    return known
+    known = (table["kind"] != Target.UNKNOWN) | (table["type"] != NodeType.KERNEL)
+    return table if known.all() else table.take(np.flatnonzero(known))
 
 
-def _node_order(table: Table) -> npt.NDArray[np.int64]:
-    """Give the order of (body, node, offset). The parts are sorted already, which helps a stable sort of one key.
+def _located(process: Process, found: Mapping[NodeType, _Places]) -> Table:
+    """Put the words of all kinds of nodes in the order of their nodes, without their targets."""
+    columns: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in ("type", "body", "node", "offset", "word")}
+    for kind, places in found.items():
+        each = [np.flatnonzero(rows(group, kind)).astype(np.uint32) for group in process.groups]
+        picked = [each[group] for group in process.bodies.tolist()]
+        bodies = np.repeat(np.arange(len(picked), dtype=np.uint32), [len(part) for part in picked])
+        columns["type"].append(np.full(len(places.word), kind, np.uint32))
+        columns["body"].append(bodies[places.row])
+        columns["node"].append(np.concatenate(picked)[places.row])
+        columns["offset"].append(places.offset.astype(np.uint32))
+        columns["word"].append(places.word)
+    table = np.zeros(sum(map(len, columns["word"])), POINTER)
+    if not len(table):
+        return table
+    joined = {name: np.concatenate(some) for name, some in columns.items()}
+    order = _node_order(joined["body"], joined["node"], joined["offset"])
+    for name, column in joined.items():
+        table[name] = column[order]
+    tops = np.array([graph.body for graph in process.graphs], np.uint32)
+    table["graph"] = np.searchsorted(tops, joined["body"][order], side="right") - 1
+    return table
+
+
+def _node_order(body: Words, node: Words, offset: Words) -> npt.NDArray[np.int64]:
+    """Give the order of (body, node, offset). Words of a kind are sorted already, which helps a stable sort of one key.
 
     Bodies, nodes and offsets stay below 2^20, 2^24 and 2^17.
     """
-    key = table["body"].astype(np.uint64) << np.uint64(41)
-    key |= table["node"].astype(np.uint64) << np.uint64(17)
-    key |= table["offset"]
+    key = body.astype(np.uint64) << np.uint64(41)
+    key |= node.astype(np.uint64) << np.uint64(17)
+    key |= offset
     return np.argsort(key, kind="stable")
-
-
-def _located(process: Process, kind: NodeType, places: _Places) -> Table:
-    each = [np.flatnonzero(rows(group, kind)) for group in process.groups]
-    picked = [each[int(group)] for group in process.bodies]
-    nodes = np.concatenate(picked) if picked else np.zeros(0, np.int64)
-    bodies = np.repeat(np.arange(len(picked)), [len(part) for part in picked])
-    table = np.zeros(len(places.word), POINTER)
-    table["word"], table["offset"], table["type"] = places.word, places.offset, kind
-    table["node"], table["body"] = nodes[places.row], bodies[places.row]
-    tops = np.array([graph.body for graph in process.graphs], np.int64)
-    table["graph"] = np.searchsorted(tops, table["body"], side="right") - 1
-    return table
 
 
 def in_arenas(words: npt.NDArray[np.uint64], devices: Sequence[Device]) -> npt.NDArray[np.bool_]:
     """Tell which words lie in an arena of one of the devices."""
     inside = np.zeros(len(words), np.bool_)
-    for device in devices:
-        inside |= (words - np.uint64(device.base)) < np.uint64(device.arena_size * len(Arena))
+    for at in range(0, len(words), _TOGETHER):
+        some, found = words[at : at + _TOGETHER], inside[at : at + _TOGETHER]
+        for device in devices:
+            found |= (some - np.uint64(device.base)) < np.uint64(device.arena_size * len(Arena))
     return inside
 
 
@@ -121,10 +137,12 @@ def _kernel_words(process: Process, ranges: Sequence[Range]) -> _Places:
         edges = np.array(_merged(spans), np.uint64).reshape(-1)
         mask[near[np.searchsorted(edges, words[near], side="right") % 2 == 1]] = True
     at = np.flatnonzero(mask)
-    row = np.searchsorted(firsts, at, side="right") - 1
+    row = np.repeat(np.arange(len(sizes)), np.diff(np.searchsorted(at, firsts)))
     offset = (at - firsts[row]) * 8
     whole = offset + 8 <= sizes[row]
-    return _Places(words[at[whole]], row[whole], offset[whole])
+    if not whole.all():
+        at, row, offset = at[whole], row[whole], offset[whole]
+    return _Places(words[at], row, offset)
 
 
 def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -31,6 +31,7 @@ BUILT_TYPES = (
     NodeType.EVENT_RECORD,
 )
 """Node types that a restore can build."""
+_BUILT = np.array(sorted(BUILT_TYPES), np.uint32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class Restorable:
 
     def _judge(self, group: Group, device: int) -> Problem | None:
         nodes = group.nodes
-        refused = (nodes["reason"] != NONE) | ~np.isin(nodes["type"], BUILT_TYPES)
+        refused = (nodes["reason"] != NONE) | ~np.isin(nodes["type"], _BUILT)
         if refused.any():
             return _at(refused, NODE_UNSUPPORTED, "a restore cannot build its kind")
         kernel = rows(group, NodeType.KERNEL)

@@ -82,9 +82,7 @@ def sorted_edges(edges: Table) -> Table:
     """Bring edges into their order, each once."""
     order = np.lexsort((edges["end"], edges["start"], edges["data"].byteswap()))
     ordered = edges[order].astype(EDGE)
-    fresh = np.ones(len(ordered), np.bool_)
-    fresh[1:] = ordered[1:] != ordered[:-1]
-    return frozen(ordered[fresh])
+    return frozen(ordered[changes(ordered)])
 
 
 def padded_sizes(sizes: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
@@ -98,6 +96,20 @@ def starts(sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     ends = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=ends[1:])
     return ends
+
+
+def changes(ordered: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Tell where in ordered values each value begins that differs from the one before it."""
+    fresh = np.ones(len(ordered), np.bool_)
+    fresh[1:] = ordered[1:] != ordered[:-1]
+    return np.flatnonzero(fresh)
+
+
+def distinct(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Give the values in ascending order, each once. `numpy.unique` does more, but imports masked arrays first."""
+    ordered = np.sort(values)
+    found: npt.NDArray[Any] = ordered[changes(ordered)]
+    return found
 
 
 def _same(left: Any, right: Any) -> bool:

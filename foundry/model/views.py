@@ -125,7 +125,7 @@ class GraphView:
 
 def rows(group: Group, kind: NodeType) -> npt.NDArray[np.bool_]:
     """Tell which nodes of a group own a row in the table of that kind."""
-    mask: npt.NDArray[np.bool_] = (group.nodes["type"] == kind) & (group.nodes["reason"] == NONE)
+    mask: npt.NDArray[np.bool_] = (group.nodes["type"] == int(kind)) & (group.nodes["reason"] == NONE)
     return mask
 
 

@@ -120,7 +120,8 @@ def _unfinished(folder: Path) -> tuple[Path, int]:
     deadline = time.monotonic() + WAIT_SECONDS
     temporary = folder.with_name(f".{folder.name}{_SUFFIX}")
     while True:
-        temporary.mkdir(mode=0o700, exist_ok=True)
+        with suppress(FileExistsError):  # `exist_ok` is none where it is gone again before that can be seen
+            temporary.mkdir(mode=0o700)
         with suppress(FileNotFoundError):
             handle = os.open(temporary, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             if _lock(handle, deadline) and _is(handle, temporary):

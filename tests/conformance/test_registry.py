@@ -19,6 +19,7 @@ from foundry.model import (
     PhaseKind,
     RangeKind,
     checks,
+    file_checks,
 )
 from foundry.model.kernels import LARGEST_PARAMETERS
 
@@ -125,15 +126,15 @@ def test_the_spec_gives_the_limits_of_the_code() -> None:
         ("Its window must not be above {} or raw", layout.LARGEST_WINDOW),
         ("At most {} bodies", checks.MOST_BODIES),
         ("at most {} nodes over all bodies", checks.MOST_NODES),
-        ("offset + size at most {} |", checks.LARGEST_OFFSET),
-        ("wide, 1 to {} | of the container", checks.LARGEST_CONTAINER),
-        ("The blob has 1 to {} bytes", checks.LARGEST_CONTAINER),
+        ("offset + size at most {} |", file_checks.LARGEST_OFFSET),
+        ("wide, 1 to {} | of the container", file_checks.LARGEST_CONTAINER),
+        ("The blob has 1 to {} bytes", file_checks.LARGEST_CONTAINER),
     ):
         assert words.format(power(number)) in text
     for words, number in (
         ("number of table entries, at most {:,} |", layout.MOST_SECTIONS),
         ("`u32 parameter_size` (at most {:,})", checks.LARGEST_BLOCK),
-        ("integer, 0 to {:,} | 0: the blob is the container", checks.LARGEST_ARCHITECTURE),
+        ("integer, 0 to {:,} | 0: the blob is the container", file_checks.LARGEST_ARCHITECTURE),
         ("parameter_size, at most {:,};", LARGEST_PARAMETERS),
     ):
         assert words.format(number) in text

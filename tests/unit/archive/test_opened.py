@@ -202,3 +202,78 @@ def test_a_failure_ends_the_work() -> None:
     with pytest.raises(ZeroDivisionError):
         list(parallel.in_order(work, items()))  # type: ignore[arg-type]
     assert len(asked) < 100
+
+
+def test_what_is_begun_goes_on_beside_the_caller() -> None:
+    gate = threading.Event()
+
+    def work(item: int) -> int:
+        gate.wait(20)
+        return item * 2
+
+    wait = parallel.begun(work, range(9))
+    gate.set()
+    assert wait() == [item * 2 for item in range(9)]
+
+
+def test_what_is_begun_has_ended_when_a_failure_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "threads", lambda: 2)
+    running: list[int] = []
+    before = threading.active_count()
+
+    def work(item: int) -> int:
+        running.append(item)
+        threading.Event().wait(0.02)
+        running.remove(item)
+        return 1 // (item - 1)
+
+    with pytest.raises(ZeroDivisionError):
+        parallel.begun(work, range(50))()
+    assert running == []
+    assert threading.active_count() == before
+
+
+def test_small_work_is_done_by_who_waits_for_it() -> None:
+    caller = threading.get_ident()
+    assert parallel.beside(threading.get_ident, small=True)() == caller
+    assert parallel.beside(threading.get_ident)() != caller
+
+
+def test_only_the_first_value_is_handed_on() -> None:
+    handed: parallel.Handed[int] = parallel.Handed()
+    found: list[int] = []
+    taker = threading.Thread(target=lambda: found.append(handed.taken()))
+    taker.start()
+    handed.hand(1)
+    handed.hand(2)
+    taker.join(20)
+    assert found == [1]
+    assert handed.taken() == 1
+
+
+@pytest.mark.parametrize("part", ["process", "blobs"])
+def test_the_first_fault_is_told_wherever_else_one_is(capture: Capture, tmp_path: Path, part: str) -> None:
+    """Blobs are read beside the processes, but told of behind them."""
+    pieces = pieces_of(capture)
+    at = next(index for index, piece in enumerate(pieces) if piece.kind == Kind.PROCESS)
+    last = next(index for index, piece in enumerate(pieces) if piece.kind == Kind.BLOBS)
+    damaged = {last} if part == "blobs" else {at, last}
+    broken = [replace(piece, digest=bytes(32)) if index in damaged else piece for index, piece in enumerate(pieces)]
+    (tmp_path / "x.fdry").write_bytes(build(broken))
+    with pytest.raises(ArchiveError, match=f"section {part} at byte"):
+        archive.read(tmp_path / "x.fdry")
+
+
+def test_a_damaged_section_is_told_before_what_it_says(capture: Capture, tmp_path: Path) -> None:
+    """Parameters are decoded while their digest is still being made."""
+    pieces = pieces_of(capture)
+    changed_ones = [
+        replace(piece, data=piece.data + bytes(8), stored=None, digest=bytes(32))
+        if piece.kind == Kind.PARAMETERS
+        else piece
+        for piece in pieces
+    ]
+    (tmp_path / "x.fdry").write_bytes(build(changed_ones))
+    with pytest.raises(ArchiveError, match="section parameters at byte") as caught:
+        archive.read(tmp_path / "x.fdry")
+    assert caught.value.code == "archive-section-damaged"

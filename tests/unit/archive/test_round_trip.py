@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import stat
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -158,15 +160,35 @@ def test_the_summary_tells_what_the_capture_holds(tmp_path: Path) -> None:
 
 
 def test_the_summary_costs_neither_numpy_nor_the_model(tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
     stored(varied_capture(random.Random(3)), tmp_path)
     code = (
         "import sys, pathlib, foundry.archive as a; a.summary(pathlib.Path(sys.argv[1]));"
         "sys.exit(any(name in sys.modules for name in ('numpy', 'foundry.model')))"
     )
     assert subprocess.run([sys.executable, "-c", code, str(tmp_path / "x.fdry")], check=False).returncode == 0
+
+
+def test_the_head_costs_no_numpy(tmp_path: Path) -> None:
+    """It is imported while other cores unpack what the head tells of."""
+    stored(varied_capture(random.Random(3)), tmp_path)
+    code = (
+        "import sys, pathlib, foundry.archive as a\n"
+        "with a.open_archive(pathlib.Path(sys.argv[1])) as opened: opened.head\n"
+        "sys.exit('numpy' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(tmp_path / "x.fdry")], check=False).returncode == 0
+
+
+def test_a_small_archive_is_read_without_what_only_large_ones_need(tmp_path: Path) -> None:
+    stored(varied_capture(random.Random(3)), tmp_path)
+    code = (
+        "import sys, pathlib, foundry.archive as a, foundry.image as i; path = pathlib.Path(sys.argv[1])\n"
+        "capture = a.read(path)\n"
+        "for process in capture.processes: i.build(capture, process.role, path.with_suffix('.image'), '00' * 32)\n"
+        "print(*(name for name in ('concurrent.futures', 'logging', 'numpy.ma', 'tempfile') if name in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "x.fdry")], check=True, stdout=subprocess.PIPE)
+    assert done.stdout.strip() == b""
 
 
 def test_an_unsound_capture_is_not_written(tmp_path: Path) -> None:

@@ -22,12 +22,12 @@ from foundry.model import (
     Image,
     Kernel,
     Library,
+    LibraryPlace,
     NodeType,
     Phase,
     Process,
     Range,
 )
-from foundry.model.capture import LibraryPlace
 from foundry.model.tables import ALLOCATION, EDGE, LAUNCH, MEMSET, NODE, padded_sizes, starts
 from foundry.model.views import parameter_sizes
 

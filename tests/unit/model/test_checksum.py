@@ -23,7 +23,9 @@ def test_the_check_value() -> None:
     assert crc32c(b"") == 0
 
 
-@pytest.mark.parametrize("size", [1, 3, 63, 2047, 2048, 2049, 4096, 4099, 65_537, 200_001])
+@pytest.mark.parametrize(
+    "size", [1, 3, 63, 2047, 2048, 2049, 4096, 4099, 11_391, 11_393, 45_503, 45_505, 65_537, 80_065, 200_001]
+)
 def test_all_sizes_agree_with_the_definition(size: int) -> None:
     data = random.Random(size).randbytes(size)
     assert crc32c(data) == slow(data)

@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -177,3 +178,20 @@ def test_what_another_start_is_making_stays(tmp_path: Path) -> None:
 
     images.make(folder.with_name("id-2"), slow, never)
     assert sorted(path.name for path in folder.parent.iterdir()) == ["id-1", "id-2"]
+
+
+def test_an_unfinished_folder_that_is_gone_again_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when another start gives its folder the final name just after this one found that it is there."""
+    real, refused = Path.mkdir, []
+
+    def mkdir(path: Path, *arguments: Any, **named: Any) -> None:
+        if path.name.endswith(".partial") and not refused:
+            refused.append(path)
+            raise FileExistsError(17, "File exists")
+        real(path, *arguments, **named)
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    folder = tmp_path / "images" / "id-1"
+    images.make(folder, build, never)
+    assert refused
+    assert images.ready(folder, ["rank-0"], good)

@@ -14,6 +14,7 @@ from helpers.verified import verified_capture
 from foundry import archive
 from foundry.archive.layout import Kind
 from foundry.errors import ArchiveError, ArchiveVersionError
+from foundry.findings import ARCHIVE_SECTION_DAMAGED as DAMAGED
 from foundry.verify import Level, Report, verify
 
 VECTORS = Path(__file__).resolve().parents[3] / "format_spec" / "vectors" / "v1"
@@ -67,6 +68,27 @@ def test_the_quick_level_answers_on_all_of_them(name: str) -> None:
         assert error.code == INVALID[name]
         return
     assert {problem.code for problem in report.problems} <= {INVALID[name]}
+
+
+@pytest.mark.parametrize("level", [Level.FULL, Level.DEEP])
+@pytest.mark.parametrize("path", VALID, ids=lambda path: path.stem)
+def test_whichever_section_is_damaged_is_told_once(path: Path, level: Level, tmp_path: Path) -> None:
+    """Some are compared where a process is decoded, the others by themselves."""
+    data = path.read_bytes()
+    with archive.open_archive(path) as opened:
+        sections, version = opened.sections, (opened.major, opened.minor)
+    stored = [data[section.offset :][: section.stored] for section in sections]
+    pieces = [
+        Piece(section.kind, section.process, b"", section.flags, frame, section.raw, section.digest)
+        for section, frame in zip(sections, stored, strict=True)
+    ]
+    broken = tmp_path / "x.fdry"
+    for index, section in enumerate(sections):
+        wrong = replace(pieces[index], digest=bytes(32))
+        made = build([*pieces[:index], wrong, *pieces[index + 1 :]], major=version[0], minor=version[1])
+        broken.write_bytes(made)
+        told = f"section {section.name} at byte {section.offset} does not match its digest"
+        assert [problem.text for problem in looked_at(broken, level).problems if problem.code == DAMAGED] == [told]
 
 
 @pytest.fixture
