@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from foundry.diff.counted import Counted
+
 Mask = npt.NDArray[np.bool_]
 U64 = npt.NDArray[np.uint64]
 Index = npt.NDArray[np.int64]
@@ -31,6 +33,10 @@ FACTORS = tuple(map(np.uint64, (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049
 
 LOW = np.uint64(0xFFFFFFFF)
 HALF = np.uint64(32)
+WORD_BITS, BYTE_BITS = np.uint64(16), np.uint64(8)
+TOGETHER = 1 << 16
+"""Words that are looked at at a time."""
+_NOTHING = np.zeros(0, np.uint64)
 
 
 @dataclass(frozen=True)
@@ -75,23 +81,38 @@ class Evidence:
     """What the words that look like addresses on both sides tell of the two processes."""
 
     def __init__(self, words: Words) -> None:
-        address = looks_like_host(words.before) & looks_like_host(words.after) & ~words.known
-        before, after = words.before[address], words.after[address]
-        self._tops = _pairs(before >> HALF, after >> HALF)
+        """Take all words in. `address` then tells those that look like addresses on both sides."""
+        self.address = np.zeros(len(words.before), np.bool_)
+        high, tops, moves = Counted(), Counted(), Counted()
+        lows: list[tuple[U64, U64]] = []
+        for at in range(0, len(words.before), TOGETHER):
+            part = slice(at, at + TOGETHER)
+            before, after, free = words.before[part], words.after[part], ~words.known[part]
+            address = self.address[part] = looks_like_host(before) & looks_like_host(after) & free
+            few = ~address & free & _in_low(before) & _in_low(after)
+            lows.append((before[few], after[few]))
+            before, after = before[address], after[address]
+            high.add(packed(before >> HALF, after >> HALF))
+            tops.add(packed((before & LOW) >> WORD_BITS, (after & LOW) >> WORD_BITS))
+            moves.add((after - before) & LOW)
+        values, _ = high.all()
+        self._tops = values[_differ(values)]
+        self._hosts = np.unique(values >> HALF), np.unique(values & LOW)
         far = np.uint64(SMALLEST_MOVE)
-        moves = np.unique((after - before) & LOW)
-        self._moves = moves[(moves >= far) & (moves <= LOW - far)]
-        self._hosts = np.unique(before >> HALF), np.unique(after >> HALF)
-        few = ~address & ~words.known & _in_low(words.before) & _in_low(words.after)
-        low = words.before[few], words.after[few]
+        values, _ = moves.all()
+        self._moves = values[(values >= far) & (values <= LOW - far)]
+        low = [np.concatenate([np.zeros(0, np.uint64), *side]) for side in zip(*lows, strict=True)] or 2 * [_NOTHING]
         self._heaps = self._find_heaps(*low)
         heap = self.in_heap(*low)
         self._objects = [np.unique(side[heap]) for side in low]
         self._guard = _find_guard(words)
-        sides = [np.concatenate([one & LOW, other[heap]]) for one, other in zip((before, after), low, strict=True)]
-        self._words_tops, self._bytes_tops = (
-            _pairs(sides[0] >> np.uint64(bits), sides[1] >> np.uint64(bits), FEWEST_OF_TOPS) for bits in (16, 24)
-        )
+        tops.add(packed(low[0][heap] >> WORD_BITS, low[1][heap] >> WORD_BITS))
+        values, counts = tops.all()
+        self._words_tops = values[(counts >= FEWEST_OF_TOPS) & _differ(values)]
+        wider = Counted()
+        wider.add(packed(values >> HALF >> BYTE_BITS, (values & LOW) >> BYTE_BITS), counts)
+        values, counts = wider.all()
+        self._bytes_tops = values[(counts >= FEWEST_OF_TOPS) & _differ(values)]
 
     @staticmethod
     def _find_heaps(left: U64, right: U64) -> tuple[tuple[int, int], tuple[int, int]] | None:
@@ -185,24 +206,23 @@ class Evidence:
 
 def _find_guard(words: Words) -> tuple[np.uint64, np.uint64, int] | None:
     """Find the two values of the stack guard, of which there is one pair, and how often they occur."""
-    pair = []
+    candidates = np.flatnonzero(((words.before | words.after) & np.uint64(0xFF) == 0) & ~words.known)
     for word in (words.before, words.after):
-        inner = np.ascontiguousarray(word).view(np.uint8).reshape(-1, 8)
-        pair.append((inner[:, 0] == 0) & (inner[:, 1:] != 0).all(axis=1))
-    candidates = pair[0] & pair[1] & ~words.known
-    if not candidates.any():
+        inner = word[candidates].view(np.uint8).reshape(-1, 8)
+        candidates = candidates[(inner[:, 1:] != 0).all(axis=1)]
+    if not len(candidates):
         return None
-    values, counts = np.unique(words.before[candidates], return_counts=True)
+    before, after = words.before[candidates], words.after[candidates]
+    values, counts = np.unique(before, return_counts=True)
     guard = values[counts.argmax()]
-    partners = np.unique(words.after[candidates & (words.before == guard)])
+    partners = np.unique(after[before == guard])
     return (guard, partners[0], int(counts.max())) if len(partners) == 1 else None
 
 
-def _pairs(before: U64, after: U64, fewest: int = 1) -> U64:
-    """Give the pairs of values below 2^32 that occur so often and differ."""
-    values, counts = np.unique(packed(before, after), return_counts=True)
-    kept: U64 = values[(counts >= fewest) & ((values >> HALF) != (values & LOW))]
-    return kept
+def _differ(pairs: U64) -> Mask:
+    """Tell which packed pairs are of two values."""
+    found: Mask = (pairs >> HALF) != (pairs & LOW)
+    return found
 
 
 def packed(before: U64, after: U64) -> U64:

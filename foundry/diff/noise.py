@@ -30,7 +30,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from foundry.diff.evidence import LOW, U64, Columns, Evidence, Mask, Words, looks_like_host, packed
+from foundry.diff.evidence import LOW, U64, Columns, Evidence, Mask, Words, packed
 
 SMALLEST_REPEATED = 1 << 24
 LIST_BYTES = 1024
@@ -64,14 +64,14 @@ def judge(words: Words, columns: Columns) -> npt.NDArray[np.uint8]:
     found = np.zeros(len(words.before), np.uint8)
     evidence = Evidence(words)
     rules: tuple[tuple[Leftover, Rule], ...] = (
-        (Leftover.ADDRESS, lambda some: looks_like_host(some.before) & looks_like_host(some.after)),
         (Leftover.HEAP, lambda some: evidence.in_heap(some.before, some.after)),
         (Leftover.PART, lambda some: evidence.moved(some.before, some.after)),
         (Leftover.GUARD, evidence.guards),
         (Leftover.ONE_SIDE, lambda some: evidence.one_sided(some.before, some.after)),
         (Leftover.EMPTY, lambda some: _empty(some, columns)),
     )
-    left = np.flatnonzero(~words.known)
+    found[evidence.address] = Leftover.ADDRESS
+    left = np.flatnonzero(~words.known & ~evidence.address)
     for reason, rule in rules:
         hit = rule(words.some(left))
         found[left[hit]] = reason

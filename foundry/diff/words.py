@@ -19,7 +19,8 @@ from foundry.model.reads import Reads
 from foundry.model.tables import starts
 
 U64 = npt.NDArray[np.uint64]
-CHUNK_WORDS = 1 << 19
+CHUNK_WORDS = 1 << 16
+"""Words that are looked at at a time."""
 MOST_WORDS = 1 << 23
 """Of all launches of a kernel; those of a kernel with more words are judged word by word only."""
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -101,6 +102,7 @@ def compare_words(
     if not parts:
         parts = [(*3 * [np.zeros(0, np.int32)], *2 * [np.zeros(0, np.uint64)])]
     pair, within, column, left, right = (np.concatenate(each) for each in zip(*parts, strict=True))
+    parts.clear()
     verdict = np.zeros(len(pair), np.uint8)
     verdict[left == right] = PADDING
     inside = np.flatnonzero((verdict == 0) & places[0].placed(left) & places[1].placed(right))
@@ -117,6 +119,7 @@ def compare_words(
     read = (left[rest] ^ right[rest]) & bits != 0
     left[rest[read]] &= bits[read]
     right[rest[read]] &= bits[read]
+    del bits
     verdict[rest] = judge(
         Words(
             *(left[rest], right[rest], column[rest], bounds[pair[rest]] + within[rest], pair[rest]),
@@ -137,8 +140,12 @@ def _bits(rows: Sequence[Index], pair: Index, within: Index, at: Index, reads: t
         return np.full(len(at), ALL)
     bits = np.zeros(len(at), np.uint64)
     for side, source in zip(rows, reads, strict=True):
-        own = side[pair[at]]
-        bits |= source(np.unique(own)).at(own, within[at].astype(np.int64) * 8)
+        asked = np.zeros(len(side), np.bool_)
+        asked[pair[at]] = True
+        known = source(np.sort(side[asked]))
+        for begin in range(0, len(at), CHUNK_WORDS):
+            some = at[begin : begin + CHUNK_WORDS]
+            bits[begin : begin + CHUNK_WORDS] |= known.at(side[pair[some]], within[some].astype(np.int64) * 8)
     return bits
 
 

@@ -15,6 +15,7 @@ from foundry.machine.architectures import ARCHITECTURES, Architecture
 from foundry.machine.code import INSTRUCTION, LOADED, UNIFORM_LOADS
 from foundry.machine.opcodes import Access, table
 from foundry.machine.values import (
+    ALWAYS,
     COMPARISONS,
     UNDERSTOOD,
     Launch,
@@ -36,6 +37,8 @@ LEAVE = frozenset((0x344, 0x348, 0x355, 0x356, 0x949, 0x958))
 """Branches to places that only registers tell, and what makes branches of a warp depend on one another."""
 PLAIN = ((1 << 23) - 1) & ~(0xF << 5)
 """Bits of a branch or exit from 82 on, without its predicate, that are 0 if nothing else decides it."""
+DECIDING = COMPARISONS | UNDERSTOOD | {BRANCH, BRANCH_UNIFORM, EXIT, CALL, RETURN, SYNC}
+"""Instructions after which more is known than what they may have written, or which go elsewhere."""
 MOST_STEPS = 200_000
 CALL_REACH = 24
 
@@ -60,6 +63,10 @@ class Flow:
         self._high: list[int] = words[:, 1].tolist()
         self._opcode: list[int] = opcodes.tolist()
         self._kind: list[int] = table(False)[opcodes].tolist()
+        guards = (words[:, 0] >> np.uint64(12)) & np.uint64(0xF)
+        plain = (guards == ALWAYS) & ~np.isin(opcodes, list(DECIDING)) & (np.array(self._kind) == Access.NOTHING)
+        self._plain: list[bool] = plain.tolist()
+        self._stretches: dict[int, tuple[int, tuple[int, ...] | None]] = {}
         present = set(self._opcode)
         self._written: dict[int, tuple[int, ...] | None] = {}
         self._ends: dict[int, list[int]] = {}
@@ -93,6 +100,16 @@ class Flow:
             state = dict(states[at])
             successors: tuple[int, ...] = ()
             while True:
+                end, forgotten = self._stretch(at)
+                if end > at:
+                    steps += end - at
+                    if steps > MOST_STEPS:
+                        return None
+                    _forget(state, forgotten)
+                    at = end
+                    if at in self._leaders:
+                        successors = (at,)
+                        break
                 steps += 1
                 if steps > MOST_STEPS or not 0 <= at < len(self._low):
                     return None
@@ -111,10 +128,29 @@ class Flow:
             for successor in successors:
                 known = states.get(successor)
                 joined = dict(state) if known is None else _joined(known, state)
-                if joined != known:
+                if joined is not known:
                     states[successor] = joined
                     waiting.append(successor)
         return Reached(frozenset(spans), frozenset(sources))
+
+    def _stretch(self, at: int) -> tuple[int, tuple[int, ...] | None]:
+        """Give the end of the instructions from here on that decide and read nothing, and all they may write."""
+        found = self._stretches.get(at)
+        if found is None:
+            end, numbers, any_register = at, set[int](), False
+            while 0 <= end < len(self._low) and self._plain[end] and (end == at or end not in self._leaders):
+                forgotten = self._forgotten(end)
+                any_register |= forgotten is None
+                numbers.update(forgotten or ())
+                end += 1
+            found = self._stretches[at] = (end, None if any_register else tuple(numbers))
+        return found
+
+    def _forgotten(self, at: int) -> tuple[int, ...] | None:
+        """Give what an instruction may write; None if that may be anything."""
+        if at not in self._written:
+            self._written[at] = written(self._opcode[at], self._low[at], self._high[at])
+        return self._written[at]
 
     def _target(self, at: int) -> int:
         """Give where a branch goes, as the number of an instruction; -1 if between two."""
@@ -154,14 +190,7 @@ class Flow:
         opcode, low, high = self._opcode[at], self._low[at], self._high[at]
         values = made(state, opcode, low, high, launch) if sure and opcode in UNDERSTOOD else ()
         outcome = compared(state, opcode, low, high, launch) if sure and opcode in COMPARISONS else None
-        if at not in self._written:
-            self._written[at] = written(opcode, low, high)
-        forgotten = self._written[at]
-        if forgotten is None:
-            state.clear()
-        else:
-            for number in forgotten:
-                state.pop(number, None)
+        _forget(state, self._forgotten(at))
         state.update(values)
         if outcome is not None:
             state[outcome[0]] = outcome[1]
@@ -210,11 +239,30 @@ class Flow:
         return True
 
 
+def _forget(state: State, numbers: tuple[int, ...] | None) -> None:
+    """Leave out registers; None: all."""
+    if numbers is None:
+        state.clear()
+    elif state:
+        for number in numbers:
+            state.pop(number, None)
+
+
 def _joined(known: State, other: State) -> State:
-    """Keep what both agree on."""
-    found = {}
+    """Keep what both agree on: `known` itself, if that is all of it."""
+    lost: list[int] = []
+    wider: State = {}
     for number, value in known.items():
         partner = other.get(number)
-        if partner is not None and partner[:2] == value[:2]:
-            found[number] = (value[0], value[1], value[2] | partner[2])
+        if partner is value:
+            continue
+        if partner is None or partner[:2] != value[:2]:
+            lost.append(number)
+        elif not partner[2] <= value[2]:
+            wider[number] = (value[0], value[1], value[2] | partner[2])
+    if not lost and not wider:
+        return known
+    found = {**known, **wider}
+    for number in lost:
+        del found[number]
     return found

@@ -55,7 +55,8 @@ def _kernels(process: Process, numbers: list[int], blob: Blob) -> tuple[list[tup
         wanted.setdefault(image, {}).setdefault(kernel.name, []).append(number)
     found = []
     absent: list[int] = []
-    for at, names in wanted.items():
+    # In their order in the archive: neighbours lie in one section, which is unpacked as a whole.
+    for at, names in sorted(wanted.items()):
         data = blob(at) if at != NONE else None
         if data is None:
             absent += [number for some in names.values() for number in some]

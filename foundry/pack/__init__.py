@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,13 +21,15 @@ def pack(
     all_kernels: bool = False,
     origin: Origin | None = None,
     ranges: dict[str, tuple[Range, ...]] | None = None,
+    blobs: Callable[[Sequence[bytes]], None] | None = None,
 ) -> tuple[Capture, list[Finding]]:
     """Turn the spool folder of a session (one folder for each process) into a capture and what there is to tell of it.
 
     `context` is what the session knows: argv, versions, allow-listed environment. `all_kernels` keeps every image that
     the program loaded instead of those that its graphs use. `origin` tells of a library file's path which distribution
     it belongs to, and its version; both may be empty. `ranges` is filled with memory that the hook did not place, by
-    role, with all its addresses: a capture keeps none of the host's.
+    role, with all its addresses: a capture keeps none of the host's. `blobs` is called with those that the capture
+    begins with as soon as they are known, and again with more.
 
     Raises SpoolError if there is no spool, or one of another build.
     """
@@ -35,7 +37,7 @@ def pack(
     from foundry.pack.session import pack_session
 
     return pack_session(
-        spool_folder, dict(context or {}), all_kernels, origin or of_nobody, {} if ranges is None else ranges
+        spool_folder, dict(context or {}), all_kernels, origin or of_nobody, {} if ranges is None else ranges, blobs
     )
 
 

@@ -12,7 +12,7 @@ from foundry.findings import CONTEXT_MIXED, EVENT_UNKNOWN, HOST_COPY, NODE_UNSUP
 from foundry.model import NONE, NodeType
 from foundry.model.pointers import ARRAY, HOST
 from foundry.model.restorable import Problem
-from foundry.model.tables import COPY_SIDES, COPY_SIZE, MEMSET, NODE, Table, sorted_edges
+from foundry.model.tables import COPY_SIDES, COPY_SIZE, MEMSET, NODE, Table, Words, sorted_edges
 from foundry.spool.bodies import Body, attribute_set
 
 
@@ -23,7 +23,7 @@ class ResolvedBody:
     nodes: Table
     edges: Table
     launches: bytes
-    parameters: bytes
+    parameters: memoryview
     memsets: Table
     copies: bytes
     events: list[int]
@@ -46,27 +46,22 @@ class Resolver:
     def resolve(self, body: Body, path: tuple[int, ...] = ()) -> ResolvedBody:
         """Resolve a body and its children."""
         problems: list[Problem] = []
-        nodes = np.zeros(len(body.types), NODE)
+        nodes = np.zeros(len(body.nodes), NODE)
         for name in ("kernel", "attributes", "context", "child", "reason"):
             nodes[name] = NONE
-        nodes["type"] = body.types
-        nodes["parameter_size"] = body.sizes
-        for index, reason in enumerate(body.reasons):
+        nodes["type"] = body.nodes["type"]
+        nodes["parameter_size"] = body.nodes["size"]
+        for index, reason in enumerate(body.reasons if any(body.reasons) else ()):
             if reason:
                 nodes["reason"][index] = self.reasons.setdefault(reason, len(self.reasons))
                 problems.append(Problem(NODE_UNSUPPORTED, reason, (*path, index)))
         plain = nodes["reason"] == NONE
-        known: dict[int, int] = {}
         at = np.flatnonzero(plain & (nodes["type"] == NodeType.KERNEL))
-        ids = []
-        for index in at.tolist():
-            handle = body.kernels[index]
-            number = known.get(handle)
-            if number is None:
-                number = known[handle] = self.kernel(handle)
-            ids.append(number)
-        nodes["kernel"][at] = ids
-        nodes["attributes"][at] = [self._attributes(raw) for raw in body.attributes]
+        handles = body.nodes["kernel"][at].tolist()
+        kernels = {handle: self.kernel(handle) for handle in dict.fromkeys(handles)}
+        nodes["kernel"][at] = [kernels[handle] for handle in handles]
+        attributes = {raw: self._attributes(raw) for raw in dict.fromkeys(body.attributes)}
+        nodes["attributes"][at] = [attributes[raw] for raw in body.attributes]
         nodes["context"] = self._contexts(body, path, problems)
         event_nodes = np.flatnonzero(plain & np.isin(nodes["type"], (NodeType.EVENT_RECORD, NodeType.WAIT_EVENT)))
         numbers = [self.event(handle) for handle in body.events]
@@ -101,16 +96,16 @@ class Resolver:
             self.attribute_ids[raw] = number
         return number
 
-    def _contexts(self, body: Body, path: tuple[int, ...], problems: list[Problem]) -> list[int]:
+    def _contexts(self, body: Body, path: tuple[int, ...], problems: list[Problem]) -> Words:
         """Give the context of each node that names another one than its graph."""
-        numbers = {handle: self.context(handle) for handle in set(body.contexts) if handle}
-        numbers[0] = NONE
-        foreign = {handle: NONE if number == self.graph_context else number for handle, number in numbers.items()}
-        result = [foreign[handle] for handle in body.contexts]
-        if any(number != NONE for number in foreign.values()):
-            for index, number in enumerate(result):
-                if number != NONE:
-                    problems.append(Problem(CONTEXT_MIXED, "runs in another context than its graph", (*path, index)))
+        handles = body.nodes["context"]
+        result = np.full(len(handles), NONE, np.uint32)
+        for handle in np.unique(handles[handles != 0]).tolist():
+            number = self.context(handle)
+            if number != self.graph_context:
+                result[handles == handle] = number
+        for index in np.flatnonzero(result != NONE).tolist():
+            problems.append(Problem(CONTEXT_MIXED, "runs in another context than its graph", (*path, index)))
         return result
 
 

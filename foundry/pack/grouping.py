@@ -10,6 +10,7 @@ import numpy.typing as npt
 from foundry.model import NONE, Group, NodeType
 from foundry.model.tables import LAUNCH, MEMSET, Bytes, Table, Words, frozen
 from foundry.pack.bodies import ResolvedBody
+from foundry.spool.blocks import joined
 
 
 @dataclass(slots=True)
@@ -60,10 +61,10 @@ class Grouping:
 
     def parameters(self) -> Bytes:
         """Lay out the parameter blocks, and drop those of the bodies: they are most of what a capture holds."""
-        joined = b"".join(body.parameters for body in self._emitted)
+        laid_out = joined([body.parameters for body in self._emitted])
         for body in self._emitted:
-            body.parameters = b""
-        return frozen(np.frombuffer(joined, np.uint8))
+            body.parameters = memoryview(b"")
+        return laid_out
 
     def memsets(self) -> Table:
         """Lay out the memsets."""

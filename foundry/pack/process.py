@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
@@ -169,8 +169,8 @@ class ProcessPacker:
         self._execs[event.exec] = pending
         self.graphs.append(pending)
 
-    def finish(self, all_kernels: bool) -> Process:
-        """Put the process together."""
+    def finish(self, all_kernels: bool, blobs: Callable[[Sequence[bytes]], None] | None) -> Process:
+        """Put the process together. `blobs` is called with what is stored by then, once all images are."""
         graphs = self._named()
         if self.driver is None:
             self.tell(SPOOL_NO_DRIVER, Severity.WARN, "the spool does not name a driver")
@@ -187,6 +187,8 @@ class ProcessPacker:
             if all_kernels or number in used:
                 image_ids[number] = len(images)
                 images.append(keeper.keep(load, number in used))
+        if blobs:
+            blobs(self.store.blobs)
         allocations = self.memory.table()
         inside = placed(allocations, tuple(self.devices.values()))
         if not inside.all():

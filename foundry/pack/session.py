@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from foundry.errors import SpoolError
@@ -14,7 +15,12 @@ from foundry.spool import Entry, Spool, events, process_folders, read_spool
 
 
 def pack_session(
-    folder: Path, context: dict[str, str], all_kernels: bool, origin: Origin, ranges: dict[str, tuple[Range, ...]]
+    folder: Path,
+    context: dict[str, str],
+    all_kernels: bool,
+    origin: Origin,
+    ranges: dict[str, tuple[Range, ...]],
+    blobs: Callable[[Sequence[bytes]], None] | None,
 ) -> tuple[Capture, list[Finding]]:
     """Pack each process folder, in the order of their names."""
     folders = process_folders(folder)
@@ -35,7 +41,7 @@ def pack_session(
         packer = ProcessPacker(spool, store, findings, origin)
         for entry in _kept(spool):
             packer.fold(entry)
-        processes.append(packer.finish(all_kernels))
+        processes.append(packer.finish(all_kernels, blobs))
         ranges[processes[-1].role] = tuple(packer.memory.ranges)
     capture = Capture(tuple(processes), tuple(store.blobs), context, (), tuple(findings))
     return capture, findings

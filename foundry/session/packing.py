@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from foundry import env
+from foundry import archive, env
 from foundry.errors import ArchiveExistsError, SpoolError, UsageError
 from foundry.findings import (
     SPOOL_BAD_CHECKSUM,
@@ -104,15 +104,18 @@ def run(request: Request, environment: Mapping[str, str], listener: Listener, *,
         disarmed = status.disarmed
     known = found.record.context if found.record else context.unknown(version=version)
     all_kernels = request.all_kernels or bool(found.record and found.record.all_kernels)
-    with listener.step("packing"):
-        capture, findings = product.pack(found.spool, known, all_kernels=all_kernels, disarmed=disarmed)
+    with listener.step("packing"), archive.ahead() as ahead:
+        lean = request.thin or bool(found.record and found.record.thin)
+        capture, findings = product.pack(
+            found.spool, known, all_kernels=all_kernels, disarmed=disarmed, ahead=None if lean else ahead
+        )
         if not capture.processes:
             raise SpoolError(f"`{found.spool}` holds no process whose recording had begun", hint="capture again")
-        if request.thin or (found.record and found.record.thin):
+        if lean:
             program = found.record.program if found.record else ""
             libraries = thin.Libraries(Executable(program, ()), environment)
             capture = thin.leave_out(capture, libraries)
-        written = product.write(capture, findings, target, force=request.force)
+        written = product.write(capture, findings, target, force=request.force, ahead=ahead)
     torn = any(finding.code in TORN for finding in findings)
     removable = found.record is not None and not (request.keep or torn or running)
     if removable and found.session:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from foundry.errors import NoHookedProcessError
 
 if TYPE_CHECKING:
+    from foundry.archive import Ahead
     from foundry.findings import Finding
     from foundry.model import Capture, Range
 
@@ -79,11 +80,12 @@ def pack(
     all_kernels: bool,
     disarmed: Mapping[str, str] | None = None,
     ranges: dict[str, tuple[Range, ...]] | None = None,
+    ahead: Ahead | None = None,
 ) -> tuple[Capture, list[Finding]]:
     """Make the capture as it stands. NoHookedProcessError if no process of the command has used CUDA.
 
     `disarmed` are the processes that stopped recording, by role, with their reasons: a full disk keeps the spool itself
-    from saying so. `ranges` is filled as by `foundry.pack`.
+    from saying so. `ranges` is filled as by `foundry.pack`. `ahead` packs blobs meanwhile, for a `write` of all.
     """
     from foundry.findings import DISARMED, Finding, Severity
     from foundry.pack import pack as pack_spool
@@ -100,7 +102,12 @@ def pack(
         )
     distributions = Distributions()
     capture, findings = pack_spool(
-        spool, context=context, all_kernels=all_kernels, origin=distributions.origin, ranges=ranges
+        spool,
+        context=context,
+        all_kernels=all_kernels,
+        origin=distributions.origin,
+        ranges=ranges,
+        blobs=ahead.begin if ahead else None,
     )
     told = {finding.where for finding in findings if finding.code == DISARMED}
     for role, reason in (disarmed or {}).items():
@@ -110,12 +117,12 @@ def pack(
     return replace(capture, findings=tuple(findings), packages=distributions.versions()), findings
 
 
-def write(capture: Capture, findings: list[Finding], path: Path, *, force: bool) -> Product:
+def write(capture: Capture, findings: list[Finding], path: Path, *, force: bool, ahead: Ahead | None = None) -> Product:
     """Write the archive and measure it."""
     from foundry import archive
     from foundry.session import thin
 
-    capture_id = archive.write(capture, path, force=force)
+    capture_id = archive.write(capture, path, force=force, ahead=ahead)
     graphs = [graph for process in capture.processes for graph in process.graphs]
     return Product(
         path=path,

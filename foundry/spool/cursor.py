@@ -6,6 +6,8 @@ import struct
 from collections.abc import Callable
 from typing import TypeVar
 
+from foundry.spool.blocks import Blocks
+
 Value = TypeVar("Value")
 
 U8 = struct.Struct("<B")
@@ -20,20 +22,30 @@ class MalformedError(ValueError):
 
 
 class Cursor:
-    """A position in a payload."""
+    """A position in a payload, which begins at byte `start` of the file.
 
-    __slots__ = ("at", "data", "end")
+    Parameter blocks that are read from it are put into `blocks`.
+    """
 
-    def __init__(self, data: bytes, at: int, end: int) -> None:
+    __slots__ = ("at", "blocks", "data", "end", "start")
+
+    def __init__(self, data: bytes, at: int, end: int, blocks: Blocks | None = None, start: int = 0) -> None:
         self.data = data
         self.at = at
         self.end = end
+        self.blocks = blocks or Blocks(end - at)
+        self.start = start
+
+    def too_long(self, what: str, at: int) -> MalformedError:
+        """Make the error that says that something does not fit the payload."""
+        place, end = self.start + at, self.start + self.end
+        return MalformedError(f"{what} at {place} pass the end of the payload at {end}")
 
     def take(self, length: int) -> int:
         """Step over that many bytes and return where they start."""
         at = self.at
         if length > self.end - at:
-            raise MalformedError(f"{length} bytes at {at} pass the end of the payload at {self.end}")
+            raise self.too_long(f"{length} bytes", at)
         self.at = at + length
         return at
 
@@ -74,5 +86,5 @@ class Cursor:
         """Read a list; `smallest` is the least size of an item, so that a wild count fails before it is believed."""
         count = self.u32()
         if count * smallest > self.end - self.at:
-            raise MalformedError(f"{count} items at {self.at} pass the end of the payload at {self.end}")
+            raise self.too_long(f"{count} items", self.at)
         return tuple(read(self) for _ in range(count))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import BinaryIO
 
 from foundry.findings import SPOOL_BAD_CHECKSUM, SPOOL_TORN_TAIL, Finding, Severity
 from foundry.model.checksum import crc32c
@@ -14,19 +16,23 @@ HEADER = struct.Struct("<HHIQ")
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One frame; its payload is `data[start:end]` of the file it came from."""
+    """One frame; `start` is where its payload begins in the file."""
 
     kind: int
     thread: int
     start: int
-    end: int
+    payload: bytes
 
 
 class Frames:
-    """Iterates over whole frames with the right checksum; `finding` tells why it ended before the end of the file."""
+    """Iterates over whole frames with the right checksum; `finding` tells why it ended before the end of the file.
 
-    def __init__(self, data: bytes, where: str) -> None:
-        self.data = data
+    A file that still grows is read up to the size that it had at the start.
+    """
+
+    def __init__(self, file: BinaryIO, where: str) -> None:
+        self.file = file
+        self.size = file.seek(0, os.SEEK_END)
         self.where = where
         self.finding: Finding | None = None
 
@@ -36,19 +42,20 @@ class Frames:
         return self.finding is not None and self.finding.code == SPOOL_TORN_TAIL
 
     def __iter__(self) -> Iterator[Frame]:
-        data, size, at = self.data, len(self.data), 0
-        view = memoryview(data)
+        file, size, at = self.file, self.size, 0
+        file.seek(0)
         while at < size:
             start = at + HEADER.size
-            if start > size:
+            header = file.read(HEADER.size) if start <= size else b""
+            if len(header) < HEADER.size:
                 self._torn(at, size)
                 return
-            kind, thread, checksum, length = HEADER.unpack_from(data, at)
-            if length > size - start:
+            kind, thread, checksum, length = HEADER.unpack(header)
+            payload = file.read(length) if length <= size - start else None
+            if payload is None or len(payload) < length:
                 self._torn(at, size)
                 return
-            end = start + length
-            if crc32c(view[start:end]) != checksum:
+            if crc32c(payload) != checksum:
                 self.finding = Finding(
                     SPOOL_BAD_CHECKSUM,
                     Severity.ERROR,
@@ -56,8 +63,8 @@ class Frames:
                     self.where,
                 )
                 return
-            yield Frame(kind, thread, start, end)
-            at = end
+            yield Frame(kind, thread, start, payload)
+            at = start + length
 
     def _torn(self, at: int, size: int) -> None:
         self.finding = Finding(

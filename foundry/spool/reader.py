@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from foundry.errors import SpoolError
 from foundry.findings import SPOOL_BAD_FRAME, SPOOL_BROKEN, SPOOL_NO_END, Finding, Severity
 from foundry.spool import events
+from foundry.spool.blocks import Blocks
 from foundry.spool.cursor import Cursor, MalformedError
 from foundry.spool.frames import Frames
 
@@ -57,10 +59,15 @@ def read_spool(folder: Path) -> Spool | None:
     """
     path = folder / EVENTS_FILE
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            return _read(folder, path, file)
     except OSError as error:
         raise SpoolError(f"cannot read `{path}`: {error.strerror}") from None
-    frames = Frames(data, folder.name)
+
+
+def _read(folder: Path, path: Path, file: BinaryIO) -> Spool | None:
+    frames = Frames(file, folder.name)
+    blocks = Blocks(frames.size)
     findings: list[Finding] = []
     entries: list[Entry] = []
     begin: events.Begin | None = None
@@ -69,7 +76,7 @@ def read_spool(folder: Path) -> Spool | None:
         try:
             if reader is None:
                 raise MalformedError(f"kind {frame.kind} is not known")
-            event = reader(Cursor(data, frame.start, frame.end))
+            event = reader(Cursor(frame.payload, 0, len(frame.payload), blocks, frame.start))
         except MalformedError as error:
             text = f"frame at byte {frame.start}: {error}; what follows it was not read"
             findings.append(Finding(SPOOL_BAD_FRAME, Severity.ERROR, text, folder.name))

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 from helpers.spool_writer import body, child_node, empty_node, kernel_node, memset_node, refused_node
 
 from foundry.model.checks import LARGEST_BLOCK
-from foundry.spool.bodies import Body, read_body
+from foundry.spool.bodies import NODE, Body, read_body
 from foundry.spool.cursor import Cursor, MalformedError
 
 
 def slowly(cursor: Cursor) -> Body:
     """The same for kernel, memset, child and refused nodes, field by field."""
-    found, launches, blocks = Body(), [], []
+    found, rows, launches, blocks = Body(), [], [], []
     for _ in range(cursor.u32()):
         kind, reason = cursor.u32(), cursor.text()
         kernel = context = size = 0
@@ -33,21 +34,18 @@ def slowly(cursor: Cursor) -> Body:
             context = cursor.u64()
         elif not reason and kind == 4:
             found.children.append(slowly(cursor))
-        for column, value in zip(
-            (found.types, found.reasons, found.kernels, found.contexts, found.sizes),
-            (kind, reason, kernel, context, size),
-            strict=True,
-        ):
-            column.append(value)  # type: ignore[attr-defined]
+        rows.append((kind, size, kernel, context))
+        found.reasons.append(reason)
     for _ in range(cursor.u32()):
         cursor.raw(16)
-    found.launches, found.parameters = b"".join(launches), b"".join(blocks)
+    found.nodes = np.array(rows, NODE)
+    found.launches, found.parameters = b"".join(launches), memoryview(b"".join(blocks))
     return found
 
 
 def random_nodes(rng: random.Random, depth: int = 0) -> bytes:
     nodes = []
-    attributes = [[(1, b"")], [(1, b""), (5, rng.randbytes(4))], []]
+    attributes = [[(1, b"")], [(1, b""), (5, rng.randbytes(4))], [], *([(9, bytes([one]))] for one in range(20))]
     for _ in range(rng.randrange(30)):
         kind = rng.randrange(10)
         if kind == 0:
@@ -65,9 +63,11 @@ def random_nodes(rng: random.Random, depth: int = 0) -> bytes:
 
 
 def same(left: Body, right: Body) -> bool:
-    names = [name for name in Body.__slots__ if name not in ("edges", "children")]
-    return all(getattr(left, name) == getattr(right, name) for name in names) and all(
-        same(*pair) for pair in zip(left.children, right.children, strict=True)
+    names = [name for name in Body.__slots__ if name not in ("nodes", "edges", "children")]
+    return (
+        all(getattr(left, name) == getattr(right, name) for name in names)
+        and left.nodes.tolist() == right.nodes.tolist()
+        and all(same(*pair) for pair in zip(left.children, right.children, strict=True))
     )
 
 

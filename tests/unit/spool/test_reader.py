@@ -115,7 +115,7 @@ def test_the_columns_of_a_body(tmp_path: Path) -> None:
     assert isinstance(graph, events.Graph)
     found = graph.body
     assert found.types == [0, 0, 2, 1, 7, 5, 3, 4]
-    assert found.kernels[:2] == [0x77, 0x78] and found.sizes[:2] == [12, 0]
+    assert found.nodes["kernel"][:2].tolist() == [0x77, 0x78] and found.sizes[:2] == [12, 0]
     assert found.parameters == b"p" * 12 + bytes(4)
     assert found.launches == struct.pack("<7I", 1, 2, 3, 4, 5, 6, 7) + struct.pack("<7I", 1, 1, 1, 32, 1, 1, 0)
     assert attribute_set(found.attributes[1]) == ((5, b"\1"),)
