@@ -49,7 +49,8 @@ def restored(way: str, archive: Path, command: Sequence[str], folder: Path, sim:
     report = folder / "report.json"
     words = [*FOUNDRY, "restore", *sim, "-q", *options, "--report", str(report), str(archive), "--", *command]
     begin = time.perf_counter()
-    subprocess.run(words, check=True, env={**os.environ, **variables}, stdout=subprocess.DEVNULL)
+    environment = {**os.environ, **variables}
+    subprocess.run(words, check=True, cwd=folder, env=environment, stdout=subprocess.DEVNULL)
     wall = time.perf_counter() - begin
     told: dict[str, Any] = json.loads(report.read_text())
     (process,) = told["processes"]
@@ -76,9 +77,8 @@ def measure(asked: Asked) -> Answer:
     command = asked.options.command or [sys.executable, *(SERVER if sim else JOB)]
     ways = asked.options.ways.split(",")
     archive = asked.folder / "job.fdry"
-    subprocess.run(
-        [*FOUNDRY, "capture", *sim, "-q", "-o", str(archive), "--", *command], check=True, stdout=subprocess.DEVNULL
-    )
+    capture = [*FOUNDRY, "capture", *sim, "-q", "-o", str(archive), "--", *command]
+    subprocess.run(capture, check=True, cwd=asked.folder, stdout=subprocess.DEVNULL)
     found: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
     for way in ways:
         restored(way, archive, command, asked.folder, sim)  # the image is made, and files are in the page cache
