@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-JOB = [str(ROOT / "tests" / "gpu" / "decode_job_foundry.py"), "--start-only", "--out", os.devnull]
+JOB = [str(ROOT / "tests" / "gpu" / "decode_job_foundry.py"), "--start-only", "--out", "out.json"]
 SERVER = [str(ROOT / "tests" / "engines" / "decode_server.py"), "--once", "--quiet"]
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
