@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import struct
 import subprocess
@@ -136,6 +137,36 @@ def test_a_number_in_front_of_noise_stays_and_the_noise_goes(command: CommandLin
     assert (blocks[48:56], blocks[112:120]) == ((0x7F0000000044).to_bytes(8, "little"), bytes(8))
     assert restore(command, "low", "quiet") == (output, 2)
     assert not noise_in(command.work / "a.fdry")
+
+
+def test_each_process_is_compared_with_its_own_witness(command: CommandLine) -> None:
+    """Of two ranks one has a graph that reads its noise: that graph keeps it, and all others lose theirs."""
+    (command.work / "0").mkdir()
+    (command.work / "1").mkdir()
+    ranks = " & ".join(
+        f"(cd {rank} && RANK={rank} exec {shlex.join(words(command, *keys))})"
+        for rank, keys in enumerate((("quiet", "quiet.2"), ("quiet", "reads")))
+    )
+    run = ("bash", "-c", f"{ranks} & wait")
+    done = command.run("capture", "--sim", "--scrub", "--json", "-o", "a.fdry", "--", *run)
+    assert done.returncode == 3, done.stderr
+    report = json.loads(done.stderr.splitlines()[-1])
+    assert (report["scrub"]["graphs"], report["scrub"]["scrubbed"]) == (4, 3)
+    assert [(code, text) for code, text, _ in told(written(command)) if code == SCRUB_KEPT] == [
+        (SCRUB_KEPT, "graph `noisy` `reads`")
+    ]
+    first, second = written(command).processes
+    assert (first.role, second.role) == ("rank-0", "rank-1")
+    kept = [
+        [CANARY in process.parameters.tobytes()[at * 64 : at * 64 + 64] for at in range(2)]
+        for process in (first, second)
+    ]
+    assert kept == [[False, False], [False, True]]
+    given = ("restore", "--sim", "--check", "--report", "r.json", "a.fdry", "--", *run)
+    restored = command.run(*given, environment={"FOUNDRY_SIM_SEED": "9"})
+    assert restored.returncode == 0, restored.stderr
+    assert json.loads((command.work / "r.json").read_text())["graphs_restored"] == 4
+    assert sorted(restored.stdout.splitlines()) == sorted(done.stdout.splitlines())
 
 
 def test_a_graph_that_cannot_be_compared_keeps_its_noise(command: CommandLine) -> None:
