@@ -20,12 +20,14 @@ def request_of(arguments: list[str], command: list[str] | None) -> tuple[capture
         arguments[1:],
         flags=(
             *("--force", "--stop-when-ready", "--sim", "--all-kernels", "--thin", "--witness", "--no-contents"),
+            "--caches",
+            "--no-caches",
             *("--prove", "--scrub", "--quiet", "--json"),
         ),
         values=("--output", "--ready", "--ready-log", "--ready-timeout"),
         short={"-o": "--output", "-f": "--force", "-q": "--quiet"},
     )
-    if plain is None:
+    if plain is None or {"--caches", "--no-caches"} <= plain.flags:
         return None
     timeout = plain.values.get("--ready-timeout")
     try:
@@ -48,6 +50,7 @@ def request_of(arguments: list[str], command: list[str] | None) -> tuple[capture
         prove="--prove" in plain.flags,
         scrub="--scrub" in plain.flags,
         contents="--no-contents" not in plain.flags,
+        caches="--caches" in plain.flags,
         quiet="--quiet" in plain.flags,
     )
     return request, "--json" in plain.flags

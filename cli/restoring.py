@@ -21,7 +21,7 @@ def request_of(arguments: list[str], command: list[str] | None) -> restore.Reque
         return None
     plain = read(
         arguments[1:],
-        flags=("--sim", "--quiet", "--json", "--check", "--early", "--no-early"),
+        flags=("--sim", "--quiet", "--json", "--check", "--early", "--no-early", "--caches", "--no-caches"),
         values=("--on-mismatch", "--report"),
         repeated=("--allow",),
         short={"-q": "--quiet"},
@@ -29,7 +29,7 @@ def request_of(arguments: list[str], command: list[str] | None) -> restore.Reque
     )
     if plain is None or (mismatch := plain.values.get("--on-mismatch", FALLBACK)) not in (FALLBACK, FAIL):
         return None
-    if {"--early", "--no-early"} <= plain.flags:
+    if {"--early", "--no-early"} <= plain.flags or {"--caches", "--no-caches"} <= plain.flags:
         return None
     report = plain.values.get("--report")
     return restore.Request(
@@ -42,6 +42,7 @@ def request_of(arguments: list[str], command: list[str] | None) -> restore.Reque
         quiet="--quiet" in plain.flags,
         check="--check" in plain.flags,
         early="--early" in plain.flags,
+        caches="--caches" in plain.flags,
         allowed=codes.require_allowable(plain.repeated.get("--allow", ())),
     )
 

@@ -78,6 +78,10 @@ def command(
             "Sound only if its graphs write there first.",
         ),
     ] = False,
+    caches: Annotated[
+        bool,
+        typer.Option("--caches/--no-caches", help="Keep files of JIT caches (Triton, inductor and others), too."),
+    ] = False,
     prove: Annotated[
         bool,
         typer.Option(
@@ -121,6 +125,7 @@ def command(
         prove=prove,
         scrub=scrub,
         contents=not no_contents,
+        caches=caches,
         quiet=quiet,
     )
     return capturing.run(session, request, json_line=json_line)

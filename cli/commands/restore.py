@@ -66,6 +66,9 @@ def command(
             help="Make the driver and graphs ready while the command still imports, if its capture shows that it may.",
         ),
     ] = False,
+    caches: Annotated[
+        bool, typer.Option("--caches/--no-caches", help="Put the archive's files of JIT caches in place.")
+    ] = False,
     allow: Allow = None,
     simulated: Simulated = False,
     quiet: Quiet = False,
@@ -93,6 +96,7 @@ def command(
         quiet=quiet,
         check=check,
         early=early,
+        caches=caches,
         allowed=codes.require_allowable(allow or ()),
     )
     return restoring.run(session, request)

@@ -92,7 +92,10 @@ def pass_through(items: Iterable[Item], allowed: Collection[str]) -> list[Item]:
 
 
 class RefusedError(MismatchError):
-    """The archive must not be used here. Names all that is refused, with both values; `items` holds all items."""
+    """The archive must not be used here. Names all that is refused, with both values.
+
+    `items` holds all items, `codes` those of what is refused.
+    """
 
     def __init__(self, items: Sequence[Item]) -> None:
         refused = [item for item in items if item.level is Level.REFUSE]
@@ -100,3 +103,4 @@ class RefusedError(MismatchError):
         hint = codes.hint(item.code for item in refused)
         super().__init__(f"the archive must not be used here: {told}", code=refused[0].code, hint=hint)
         self.items = items
+        self.codes = {item.code for item in refused}

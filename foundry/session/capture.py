@@ -6,7 +6,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,7 +28,7 @@ from foundry.findings import DISARMED, Finding
 from foundry.launch import environment as launch_environment
 from foundry.launch import executable as executables
 from foundry.launch.supervisor import Ended, Supervisor
-from foundry.session import context, product
+from foundry.session import caching, context, product
 from foundry.session.listener import Listener
 from foundry.session.product import Product
 from foundry.session.proving import Packed, Proven
@@ -38,6 +39,7 @@ from foundry.session.workspace import Workspace, left_overs, remove_old_left_ove
 from foundry.store import catalog, key, location
 
 if TYPE_CHECKING:
+    from foundry.caches.collect import Collector
     from foundry.model import Capture as Model
     from foundry.model import Range
     from foundry.session.scrubbing import Scrubbed
@@ -67,6 +69,7 @@ class Request:
     prove: bool = False
     scrub: bool = False
     contents: bool = True
+    caches: bool = False
     quiet: bool = False
 
 
@@ -135,7 +138,7 @@ def run(request: Request, environment: Mapping[str, str], listener: Listener, *,
             witness=request.witness,
         )
         started = time.monotonic()
-        with Supervisor(workspace.folder, workspace.worth_keeping) as supervisor:
+        with Supervisor(workspace.folder, workspace.worth_keeping) as supervisor, capture.watching_caches(environment):
             on_line = capture.log_watch.look_at if capture.log_watch else None
             ended = supervisor.run(found, hooked, tick=capture.tick, on_line=on_line)
             if supervisor.fault:
@@ -209,6 +212,7 @@ class CaptureRun:
         self._existed = target.exists()
         self._status = Status(workspace.status)
         self.packed: Packed | None = None
+        self._caches: Collector | None = None
         self._product: Product | None = None
         self._told: Product | None = None
         self._problem: FoundryError | None = None
@@ -222,8 +226,21 @@ class CaptureRun:
         named: list[Watch] = [watch for watch in (self._url_watch, self.log_watch) if watch]
         self._watches = named or [CommitWatch(self._status)]
 
+    @contextmanager
+    def watching_caches(self, environment: Mapping[str, str]) -> Iterator[None]:
+        """Keep what the command that is run meanwhile needs of its JIT caches."""
+        if self._request.caches:
+            self._caches = caching.begin(environment, self._listener)
+        try:
+            yield
+        finally:
+            if self._caches:
+                self._caches.close()
+
     def tick(self, supervisor: Supervisor) -> float | None:
         """Look for readiness, then write the archive beside the running command, then wait for its end."""
+        if self._caches:
+            self._caches.listen()
         if self._stopped_at:
             if time.monotonic() - self._stopped_at > STOP_SECONDS:
                 supervisor.stop(signal.SIGKILL)
@@ -291,6 +308,8 @@ class CaptureRun:
             capture = self.lean(capture)
             if not capture.outside:
                 self._listener.warn("nothing is left out: no kernel image was found again in a library file here")
+        if self._caches:
+            capture, findings = caching.with_files(capture, findings, self._caches)
         self._product = self._put(capture, findings, again=before is not None)
         if self._request.prove:
             self.packed = Packed(capture, findings, ranges)

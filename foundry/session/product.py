@@ -31,6 +31,8 @@ class Product:
     findings: tuple[Finding, ...]
     left_out: int = 0
     left_out_note: str = ""
+    cache_files: int = 0
+    cache_bytes: int = 0
 
     def line(self) -> str:
         """Write the one line that a capture ends with."""
@@ -40,6 +42,8 @@ class Product:
             count(self.graphs, "graph"),
             count(self.images, "kernel image"),
         ]
+        if self.cache_files:
+            parts.append(f"{count(self.cache_files, 'cache file')} of {readable_size(self.cache_bytes)}")
         if self.restorable < self.graphs:
             parts.append(f"{self.graphs - self.restorable} not restorable")
         if self.simulated:
@@ -61,6 +65,8 @@ class Product:
             "simulated": self.simulated,
             "complete": self.complete,
             "left_out": self.left_out,
+            "cache_files": self.cache_files,
+            "cache_bytes": self.cache_bytes,
             "findings": [finding.as_dict() for finding in self.findings],
         }
 
@@ -136,6 +142,8 @@ def write(capture: Capture, findings: list[Finding], path: Path, *, force: bool,
         findings=tuple(findings),
         left_out=len(capture.outside),
         left_out_note=thin.note(capture),
+        cache_files=len(capture.files),
+        cache_bytes=sum(len(capture.blobs[file.blob]) for file in capture.files),
     )
 
 

@@ -34,6 +34,7 @@ def of_restore(plan: Plan, spool: Path, status: Status) -> dict[str, object]:
         "code": _code(plan, status),
         "differences": [codes.document(item) for item in plan.items if item.level not in (Level.SAME, Level.UNKNOWN)],
         "disarmed": dict(sorted(status.disarmed.items())),
+        "caches": plan.caches.as_dict() if plan.caches else None,
         "graphs_in_archive": summary.graphs if summary else 0,
     }
     processes = _processes(spool) if plan.restores else []

@@ -12,18 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from foundry.compat import gate, gpu, peer
+from foundry.compat import codes, gate, gpu, peer
 from foundry.compat.items import Item, Level
 from foundry.errors import ArchiveNotFoundError, FoundryError
 from foundry.launch import environment as launch_environment
 from foundry.launch import executable as executables
-from foundry.session import early, images, workspace
+from foundry.session import caching, early, images, workspace
 from foundry.session.listener import Listener
 from foundry.session.surroundings import Surroundings
 from foundry.store import location, secrets
 
 if TYPE_CHECKING:
     from foundry.archive import Summary
+    from foundry.caches.outcome import Placed
     from foundry.store.location import Location
 
 
@@ -32,7 +33,7 @@ class Request:
     """What the user asked for. `archive` None means the store; `fail`: an error instead of a plain start.
 
     `allowed`: codes of differences that may pass. `check`: graphs are compared with their witnesses. `early`: the
-    driver may be made ready before the command asks for it.
+    driver may be made ready before the command asks for it. `caches`: files of JIT caches are put in place.
     """
 
     command: Sequence[str]
@@ -45,6 +46,7 @@ class Request:
     allowed: frozenset[str] = frozenset()
     check: bool = False
     early: bool = False
+    caches: bool = False
 
     @property
     def needs_parent(self) -> bool:
@@ -56,7 +58,8 @@ class Request:
 class Plan:
     """How the command will be started. Without images it is started plainly, for the reason in `refused`.
 
-    `items`: what differs from the capture, as far as it is known before the start.
+    `items`: what differs from the capture, as far as it is known before the start. `caches`: what became of its files
+    of JIT caches, None if there are none or they were not wanted.
     """
 
     executable: executables.Executable
@@ -66,6 +69,7 @@ class Plan:
     images: Path | None = None
     refused: FoundryError | None = None
     items: Sequence[Item] = ()
+    caches: Placed | None = None
 
     @property
     def restores(self) -> bool:
@@ -125,13 +129,19 @@ def _restoring(
         release=gpu.driver_version(),
         packages=around.packages() if summary.packages else {},
     )
-    items = gate.pass_through(gate.examine(summary, start), request.allowed)
+    try:
+        items = gate.pass_through(gate.examine(summary, start), request.allowed)
+    except gate.RefusedError as error:
+        if request.caches and not request.fail and error.codes == {codes.NO_GRAPHS}:
+            caching.place(path, summary, None, environment, listener)
+        raise
     folder = images.folder_for(path, summary, place, listener, around)
     items = gate.pass_through([*items, *around.compared(folder)], request.allowed)
     for item in items:
         if item.level is Level.WARN:
             listener.warn(f"{item} (`--allow {item.code}` lets it pass)")
-    return Plan(found, place, path, summary, folder, items=items)
+    placed = caching.place(path, summary, folder, environment, listener) if request.caches else None
+    return Plan(found, place, path, summary, folder, items=items, caches=placed)
 
 
 def _in_store(request: Request, found: executables.Executable, environment: Mapping[str, str], place: Location) -> Path:

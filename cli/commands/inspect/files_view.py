@@ -37,6 +37,15 @@ def show(found: dict[str, Any]) -> None:
         print_lines("no files of JIT caches")
         return
     print_lines(f"{count(len(files), 'file')}, {readable_size(sum(file['size'] for file in files))}", "")
+    sizes: dict[str, list[int]] = {}
+    for file in sorted(files, key=lambda file: file["cache"]):
+        sizes.setdefault(file["cache"], []).append(file["size"])
+    if len(sizes) > 1:
+        print_table(
+            [("cache", "left"), ("files", "right"), ("size", "right")],
+            [(cache, str(len(found)), readable_size(sum(found))) for cache, found in sizes.items()],
+        )
+        print_lines("")
     print_table(
         [("cache", "left"), ("size", "right"), ("mode", "left"), ("SHA-256", "left"), ("path", "left")],
         [

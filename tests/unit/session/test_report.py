@@ -14,7 +14,7 @@ from foundry.session.status import Status
 
 
 def reported(session: Path) -> dict[str, Any]:
-    plan = cast(Plan, SimpleNamespace(summary=None, refused=None, archive=None, restores=True, items=()))
+    plan = cast(Plan, SimpleNamespace(summary=None, refused=None, archive=None, restores=True, items=(), caches=None))
     return report.of_restore(plan, session, cast(Status, SimpleNamespace(disarmed={})))
 
 

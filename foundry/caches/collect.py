@@ -1,0 +1,151 @@
+"""What a command needs of the caches: what it made there, changed or opened, and what goes with that."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from foundry.caches.below import Below, mark
+from foundry.caches.kinds import TIMES, Folder, entry_of, folders, is_head, unit_of
+from foundry.caches.snapshot import Snapshot, take
+from foundry.caches.watching import Watch
+from foundry.findings import CACHE_LEFT_OUT, Finding, Severity
+
+LARGEST_FILE = 1 << 28
+LARGEST_TOTAL = 1 << 30
+MOST_FILES = 50_000
+"""Of one archive. An entry that does not fit any more is left out as a whole, and a finding says so."""
+LONGEST_NAMES = 1 << 23
+"""Of all paths together: an archive lists them in a text that must not become too long."""
+MOST_TOLD = 5
+
+
+@dataclass
+class Collected:
+    """Files as `foundry.pack.add_files` takes them: cache, path, mode, bytes. `findings` tell what is left out."""
+
+    files: list[tuple[str, str, int, bytes]] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    size: int = 0
+    names: int = 0
+
+    def leave_out(self, where: str, why: str) -> None:
+        """Note that something is not in it."""
+        self.findings.append(Finding(CACHE_LEFT_OUT, Severity.WARN, why, where))
+
+
+class Collector:
+    """Looks at the caches of a command before it starts; afterwards, or while it runs, tells what it needs of them."""
+
+    def __init__(self, environment: Mapping[str, str], working_folder: str) -> None:
+        self._folders = folders(environment, working_folder)
+        self._before = {name: take(folder) for name, folder in self._folders.items()}
+        self._watch = Watch(
+            posixpath.join(self._folders[name].path, folder).rstrip("/")
+            for name, snapshot in self._before.items()
+            if not snapshot.fault
+            for folder in snapshot.folders
+        )
+
+    def listen(self) -> None:
+        """Begin to follow what is opened. Call it after every fork, once or more."""
+        self._watch.listen()
+
+    def close(self) -> None:
+        """Watch no longer."""
+        self._watch.close()
+
+    def collect(self) -> Collected:
+        """Read what the command needs up to now."""
+        opened = self._watch.opened()  # before anything is read here, which is opening, too
+        result = Collected()
+        for name, folder in self._folders.items():
+            before, after = self._before[name], take(folder)
+            if fault := before.fault or after.fault:
+                if Path(folder.path).is_dir():
+                    result.leave_out(name, f"the cache is not kept: {fault}")
+                continue
+            entries = self._entries(folder, before, after, opened)
+            if after.unnameable and entries:
+                result.leave_out(name, f"{after.unnameable} files have names that an archive cannot hold")
+            try:
+                if entries:
+                    self._read(folder, entries, result)
+            except OSError as error:
+                result.leave_out(name, f"the cache is not kept: `{folder.path}`: {error.strerror or error}")
+        return result
+
+    def _entries(self, folder: Folder, before: Snapshot, after: Snapshot, opened: set[str]) -> dict[str, list[str]]:
+        """Give the entries that the command touched, with all their files, heads first."""
+        touched = {
+            unit_of(folder.kind, path)
+            for path, seen in after.files.items()
+            if before.files.get(path) != seen
+            or f"{folder.path}/{path}" in opened
+            or self._watch.is_blind(posixpath.dirname(f"{folder.path}/{path}"))
+        }
+        touched.update(
+            unit_of(folder.kind, _source(path[len(folder.path) + 1 :]))
+            for path in opened
+            if path.startswith(folder.path + "/") and path.endswith(".pyc")
+        )
+        result: dict[str, list[str]] = {}
+        for path in sorted(after.files, key=lambda path: (not is_head(path), path)):
+            if unit_of(folder.kind, path) in touched:
+                result.setdefault(entry_of(folder.kind, path), []).append(path)
+        return dict(sorted(result.items()))
+
+    def _read(self, folder: Folder, entries: dict[str, list[str]], result: Collected) -> None:
+        name = folder.kind.name
+        times: dict[str, int] = {}
+        left_out: list[str] = []
+        with Below(folder.path) as below:
+            for entry, paths in entries.items():
+                found: list[tuple[str, str, int, bytes]] = []
+                seen: dict[str, int] = {}
+                marks = []
+                try:
+                    for path in paths:
+                        data, status = below.read(path, LARGEST_FILE)
+                        found.append((name, path, status.st_mode & 0o777, data))
+                        seen[path] = status.st_mtime_ns
+                        marks.append((path, mark(status)))
+                    changed = next((path for path, seen_as in marks if mark(below.status(path)) != seen_as), "")
+                    why = f"`{changed}` is being written" if changed else _past_limit(result, found)
+                except OSError as error:
+                    why = str(error) if error.errno is None else f"{error.strerror}"
+                if why:
+                    left_out.append(f"`{entry or name}`: {why}")
+                    continue
+                result.files += found
+                result.size += sum(len(file[3]) for file in found)
+                result.names += _names(found)
+                times.update(seen)
+        if folder.kind.ninja and times:
+            result.files.append((TIMES, f"{name}.json", 0o600, json.dumps(times, sort_keys=True).encode()))
+        for text in left_out[:MOST_TOLD]:
+            result.leave_out(name, text)
+        if len(left_out) > MOST_TOLD:
+            result.leave_out(name, f"and {len(left_out) - MOST_TOLD} more entries are left out")
+
+
+def _past_limit(result: Collected, found: list[tuple[str, str, int, bytes]]) -> str:
+    if result.size + sum(len(file[3]) for file in found) > LARGEST_TOTAL:
+        return f"past the limit of {LARGEST_TOTAL} bytes for all caches"
+    if len(result.files) + len(found) > MOST_FILES or result.names + _names(found) > LONGEST_NAMES:
+        return f"past the limit of {MOST_FILES} files for all caches"
+    return ""
+
+
+def _names(found: list[tuple[str, str, int, bytes]]) -> int:
+    return sum(len(json.dumps(path)) for _, path, _, _ in found)
+
+
+def _source(path: str) -> str:
+    """Name the source of a compiled Python file."""
+    folder = posixpath.dirname(posixpath.dirname(path))
+    name = posixpath.basename(path).partition(".")[0] + ".py"
+    return f"{folder}/{name}" if folder else name
