@@ -16,6 +16,10 @@ _SEPARATORS = re.compile(r"[\s:]")
 """What ends a name in LD_PRELOAD. There is no way to escape it."""
 
 
+ADAPTERS = Path(__file__).absolute().parents[1] / "engines" / "site"
+"""Where a Python process finds what loads the adapters for its engine."""
+
+
 def for_capture(
     base: Mapping[str, str], *, spool: Path, status: Path, quiet: bool, simulated: bool, witness: bool = False
 ) -> dict[str, str]:
@@ -72,6 +76,11 @@ def plain(base: Mapping[str, str], *, simulated: bool = False) -> dict[str, str]
         result[env.PRELOAD] = ":".join(others)
     if simulated:
         _put_simulator_first(result)
+    if env.PYTHON_PATH in base:
+        others = [entry for entry in base[env.PYTHON_PATH].split(":") if entry != _adapters()]
+        result.pop(env.PYTHON_PATH)
+        if others:
+            result[env.PYTHON_PATH] = ":".join(others)
     return result
 
 
@@ -79,7 +88,15 @@ def _hooked(base: Mapping[str, str], simulated: bool) -> dict[str, str]:
     result = plain(base, simulated=simulated)
     hook = loadable(native.hook_library())
     result[env.PRELOAD] = ":".join([hook, *_preloaded_by_others(base)])
+    if base.get(env.ADAPTERS) == "1":
+        # An empty entry would be the working folder, which a program without PYTHONPATH does not have.
+        others = [result[env.PYTHON_PATH]] if result.get(env.PYTHON_PATH) else []
+        result[env.PYTHON_PATH] = ":".join([_adapters(), *others])
     return result
+
+
+def _adapters() -> str:
+    return loadable(ADAPTERS) if ":" in str(ADAPTERS) else str(ADAPTERS)
 
 
 def _preloaded_by_others(base: Mapping[str, str]) -> list[str]:

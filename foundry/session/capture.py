@@ -27,6 +27,7 @@ from foundry.errors import (
 from foundry.findings import DISARMED, Finding
 from foundry.launch import environment as launch_environment
 from foundry.launch import executable as executables
+from foundry.launch import python_options
 from foundry.launch.supervisor import Ended, Supervisor
 from foundry.session import caching, context, product
 from foundry.session.listener import Listener
@@ -119,6 +120,8 @@ def run(request: Request, environment: Mapping[str, str], listener: Listener, *,
         listener.warn(warning)
     found = executables.find(request.command, environment)
     executables.require_hookable(found, environment)
+    if told := python_options.note(request.command, environment):
+        listener.note(told)
     target, may_replace = _target(request, found, environment, listener)
     known = context.of_command(request.command, environment, version=version, simulated=request.simulated)
     _tell_left_overs(known, listener)

@@ -17,6 +17,7 @@ from foundry.compat.items import Item, Level
 from foundry.errors import ArchiveNotFoundError, FoundryError
 from foundry.launch import environment as launch_environment
 from foundry.launch import executable as executables
+from foundry.launch import python_options
 from foundry.session import caching, early, images, workspace
 from foundry.session.listener import Listener
 from foundry.session.surroundings import Surroundings
@@ -89,6 +90,8 @@ def plan(request: Request, environment: Mapping[str, str], listener: Listener) -
     place: Location | None = None
     try:
         executables.require_hookable(found, environment)
+        if told := python_options.note(request.command, environment):
+            listener.note(told)
         place = location.find(environment)
         if place.note:
             listener.warn(place.note)

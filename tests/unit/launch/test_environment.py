@@ -33,6 +33,32 @@ def test_capture(libraries: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(("before", "after"), [("", ""), ("/a:/b", "/a:/b"), ("/a::", "/a::")])
+def test_python_finds_the_adapters_in_hooked_commands_only(libraries: Path, before: str, after: str) -> None:
+    adapters = str(environment.ADAPTERS)
+    asked = {"FOUNDRY_ADAPTERS": "1"}
+    assert "PYTHONPATH" not in environment.for_capture({}, simulated=False, **SESSION)
+    hooked = environment.for_capture({**asked, "PYTHONPATH": before}, simulated=False, **SESSION)
+    assert hooked["PYTHONPATH"].split(":", 1) == [adapters, *([after] if after else [])]
+    again = environment.for_capture(hooked, simulated=False, **SESSION)
+    assert again["PYTHONPATH"] == hooked["PYTHONPATH"]
+    assert environment.plain(hooked).get("PYTHONPATH", "") == after
+    assert "PYTHONPATH" not in environment.plain(environment.for_capture(asked, simulated=False, **SESSION))
+
+
+def test_a_colon_in_foundrys_own_path_does_not_cut_it(
+    libraries: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = tmp_path / "a:b" / "site"
+    odd.mkdir(parents=True)
+    monkeypatch.setattr(environment, "ADAPTERS", odd)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    named = environment.for_capture({"FOUNDRY_ADAPTERS": "1"}, simulated=False, **SESSION)["PYTHONPATH"]
+    assert ":" not in named
+    assert Path(named).resolve() == odd
+
+
 def test_restore_on_the_simulator(libraries: Path) -> None:
     made = environment.for_restore({"LD_LIBRARY_PATH": "/a:/b"}, image=Path("/i"), simulated=True, **SESSION)
     assert made["LD_LIBRARY_PATH"] == f"{libraries / 'sim'}:/a:/b"

@@ -1,0 +1,235 @@
+"""One pass of an engine's capture loop: what a capture stores of each graph, and what a restore answers instead.
+
+The engine's loop runs in both. A restore leaves out the bodies of warm-ups and captures only, so what the loop does
+beside them, it does in both, and torch's allocator meets the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from foundry import capi, graphs, witness
+from foundry.capi import Hook, Mode
+from foundry.errors import FoundryError
+from foundry.graphs import Answers, difference
+from foundry.torch import memory
+from foundry.torch.graph import launcher
+from foundry.torch.random_state import GeneratorState, generator_state
+from foundry.torch.tensors import CONSTANTS, UnstorableError, describe, rebuild
+
+LARGEST_ON_HOST = 64
+"""Most numbers of an input in host memory that are compared by value."""
+
+Found = tuple[int, dict[str, Any]]
+
+
+class Pass:
+    """Lays the ground for the graphs of a device, and makes their claims. `pins`: JSON that must be as at capture."""
+
+    def __init__(self, hook: Hook, engine: str, device: torch.device, pins: Mapping[str, Any]) -> None:
+        memory.settle(device)
+        self.hook, self.engine, self.device = hook, engine, device
+        self.mode = hook.mode()
+        self.state: GeneratorState = generator_state(device)
+        self.base = hook.range_base(device.index)
+        self.layout = memory.layout(device, self.base)
+        self.pins = json.loads(json.dumps(pins))
+        self._digest = hashlib.sha256(json.dumps(self.pins, sort_keys=True).encode()).hexdigest()
+        self._answers: dict[str, Answers] = {}
+        self._claimed: set[tuple[str, str]] = set()
+        self.random: str | None = f"{engine} did not warm it up, so nothing tells of random numbers"
+        """What stands against the graphs that are captured next, as far as the last warm-up showed."""
+        self.warmed = False
+        """Whether the last warm-up ran; a restore leaves out those of graphs that the archive has."""
+        self._left_out = 0
+
+    def answers(self, name: str) -> Answers:
+        """Return what the archive answers for a set of the engine."""
+        if name not in self._answers:
+            self._answers[name] = Answers(f"{self.engine}/{name}", self.hook)
+        return self._answers[name]
+
+    @contextmanager
+    def warm_up(self, name: str) -> Iterator[None]:
+        """Keep what the block leaves behind away from what a restore has, too. Random numbers in it show."""
+        generator = self.state.generator
+        before = (generator.initial_seed(), generator.get_offset())
+        with memory.scratch(self.hook, f"{self.engine}/{name} warm-up", self.device):
+            torch.cuda.synchronize(self.device)
+            yield
+            torch.cuda.synchronize(self.device)
+            memory.clear_workspaces()
+        moved = (generator.initial_seed(), generator.get_offset()) != before
+        self.random = f"random numbers inside a graph of {self.engine}" if moved else None
+        self.warmed, self._left_out = True, 0
+        self.hook.count(graphs.WARM_UPS_RUN)
+
+    def skip_warm_up(self) -> None:
+        """Leave a warm-up out. It counts as skipped once a graph is given that it was for."""
+        self.warmed = False
+        self._left_out += 1
+
+    def given(self) -> None:
+        """Count a capture that a restore leaves out, and its warm-up."""
+        self.hook.count(graphs.CAPTURES_SKIPPED)
+        if self._left_out:
+            self.hook.count(graphs.WARM_UPS_SKIPPED, self._left_out)
+            self._left_out = 0
+
+    def holds(self, name: str, key: str) -> bool:
+        """Whether the archive has a graph of that name for this ground; its inputs are not looked at yet."""
+        if not self.restores:
+            return False
+        try:
+            text = self.hook.metadata(self.hook.find(f"{self.engine}/{name}", key))
+            metadata = json.loads(text or "{}")
+        except (FoundryError, ValueError):
+            return False
+        return "refused" not in metadata and self._ground_objection(metadata) is None
+
+    def claim(self, name: str, key: str, inputs: Any = ()) -> Claim:
+        """Make the claim for a capture that the engine is about to begin: its answer, or what will be stored of it."""
+        answers = self.answers(name)
+        while (name, key) in self._claimed:
+            key += " again"
+        self._claimed.add((name, key))
+        text = answers.claim(key)
+        with answers.blocked():
+            try:
+                told = signature(inputs, self.base)
+            except UnstorableError as error:
+                answers.give_up(text, str(error))
+                return Claim(self, answers, text, inputs, None, None, refused=str(error))
+            found = answers.restore(text, lambda metadata: self._objection(metadata, told)) if self.restores else None
+            return Claim(self, answers, text, inputs, told, found)
+
+    @property
+    def restores(self) -> bool:
+        """Whether the archive is asked."""
+        return self.mode is Mode.RESTORE
+
+    def _ground_objection(self, metadata: Mapping[str, Any]) -> str | None:
+        if metadata.get("adapter") != self.engine:
+            return f"the graph was captured by adapter {metadata.get('adapter')}, not {self.engine}"
+        if metadata["torch"] != torch.__version__:
+            return f"captured with torch {metadata['torch']}, this is {torch.__version__}"
+        if metadata["device"] != self.device.index:
+            return f"captured on device {metadata['device']}, this is {self.device.index}"
+        if metadata["pins"] != self._digest:
+            return f"another setting of {self.engine} than at capture"
+        if metadata["layout"] != self.layout:
+            return "torch's live allocations before the first graph differ from those at capture"
+        return None
+
+    def _objection(self, metadata: Mapping[str, Any], inputs: Any) -> str | None:
+        reason = self._ground_objection(metadata)
+        if reason is not None:
+            return reason
+        if metadata["inputs"] != inputs:
+            return f"an input is not the capture's: {difference(metadata['inputs'], inputs)}"
+        if witness.check_wanted():
+            verdict = witness.Verdict(witness.MISSING, f"graphs of {self.engine} have no witness")
+            self.hook.count(witness.counter_of(verdict.code))
+            return str(verdict) if witness.refuses(verdict) else None
+        return None
+
+    def metadata(self, claim: Claim) -> dict[str, Any]:
+        """Write down what a restore compares and rebuilds, or under `refused` why it must not use the graph."""
+        refused = claim.refused or self.random
+        if refused is None:
+            return {
+                "adapter": self.engine,
+                "torch": torch.__version__,
+                "device": self.device.index,
+                "pins": self._digest,
+                "layout": self.layout,
+                "inputs": claim.told,
+                "outputs": claim.outputs,
+            }
+        return {"adapter": self.engine, "refused": refused}
+
+
+@dataclass
+class Claim:
+    """What is done at one capture of the engine. `found` is the archive's graph, None if the capture runs."""
+
+    own: Pass
+    answers: Answers
+    key: str
+    inputs: Any
+    told: Any
+    found: Found | None
+    outputs: Any = None
+    refused: str | None = None
+    _open: ExitStack = field(default_factory=ExitStack)
+    _label: capi.Label | None = None
+
+    def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Stand in for a captured body that gives outputs: run it and note them, or rebuild them."""
+        if self.found is not None:
+            return rebuild(self.found[1]["outputs"], self.own.device, self.inputs)
+        outputs = function(*args, **kwargs)
+        if self.own.mode is Mode.CAPTURE and self.refused is None:
+            try:
+                self.outputs = describe(outputs, self.own.device, self.inputs)
+            except UnstorableError as error:
+                self.refused = str(error)
+        return outputs
+
+    def enter(self, context: Any, plain: Callable[[], Any]) -> Any:
+        """Begin the capture under its name, or only do to torch's allocator what the begin of a capture does."""
+        if self.found is not None:
+            torch.cuda.empty_cache()
+            return None
+        if self.own.mode is Mode.CAPTURE:
+            self._label = self._open.enter_context(capi.labelled(self.own.hook, self.answers.name, self.key))
+        try:
+            return plain()
+        except BaseException:
+            self._open.close()
+            raise
+
+    def leave(self, context: Any, plain: Callable[[], Any], failed: bool) -> Any:
+        """End the capture and describe it, or give the engine's graph object the archive's graph."""
+        own = self.own
+        if self.found is not None:
+            if not failed:
+                context.cuda_graph.replay = launcher(own.hook, self.found[0], own.device, own.state, 0)
+                own.given()
+            return None
+        with self._open:
+            result = plain()
+            own.hook.count(graphs.CAPTURES_RUN)
+            if self._label is not None and not failed:
+                metadata = own.metadata(self)
+                if "refused" in metadata:
+                    self.answers.give_up(self.key, metadata["refused"])
+                self._label.metadata = json.dumps(metadata)
+        return result
+
+
+def signature(value: Any, base: int) -> Any:
+    """Describe inputs as JSON: addresses from `base`, shapes, types, constants. Parameters of any class are tensors."""
+    if isinstance(value, torch.Tensor):
+        if value.layout is not torch.strided:
+            raise UnstorableError("an input is not a strided tensor")
+        if value.device.type == "cpu":
+            # A graph keeps such a value, not its address.
+            if value.numel() > LARGEST_ON_HOST:
+                raise UnstorableError(f"an input of {value.numel()} numbers lies in host memory")
+            return ["host", value.tolist(), str(value.dtype)]
+        return [value.data_ptr() - base, list(value.shape), list(value.stride()), str(value.dtype), str(value.device)]
+    if type(value) in CONSTANTS:
+        return value
+    if type(value) in (tuple, list):
+        return {"items": [signature(item, base) for item in value]}
+    if type(value) is dict and all(type(name) is str for name in value):
+        return {"named": {name: signature(item, base) for name, item in value.items()}}
+    raise UnstorableError(f"an input is a {type(value).__qualname__}, which an archive cannot hold")

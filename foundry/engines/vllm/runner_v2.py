@@ -1,0 +1,141 @@
+"""The V2 runner's capture loop, `CudaGraphManager.capture`: its warm-ups and its full graphs."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+
+from foundry.engines import notes, torch_seam
+from foundry.engines.passes import Pass
+from foundry.engines.vllm import keys
+from foundry.engines.vllm.pieces import Pieces
+from foundry.engines.vllm.release import WRAPPER
+from foundry.engines.vllm.start import OUTPUTS, Start, of
+from foundry.torch.tensors import dtype_of
+
+KEPT = ("hidden_states", "aux_hidden_states", "intermediate_tensors")
+"""What the first eager pass leaves in the manager, and all full graphs write into."""
+
+
+def capture_model(plain: Callable[..., int], runner: Any) -> int:
+    """Stand in for `GPUModelRunner.capture_model`: have the ground laid before the manager's loop begins."""
+    start = of(runner)
+    if start is None or runner.cudagraph_manager is None or not runner.cudagraph_manager.needs_capture():
+        return plain(runner)
+    own = start.lay_ground(runner)
+    if own is None:
+        return plain(runner)
+    runner.cudagraph_manager._foundry_start = start
+    pieces = importlib.import_module(WRAPPER)
+    try:
+        with Pieces(own).patched(pieces):
+            return plain(runner)
+    finally:
+        del runner.cudagraph_manager._foundry_start
+
+
+def capture(plain: Callable[..., Any], manager: Any, create: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Stand in for `CudaGraphManager.capture`."""
+    start = getattr(manager, "_foundry_start", None)
+    if start is None or start.current is None:
+        return plain(manager, create, *args, **kwargs)
+    loop = _Loop(start, start.current, manager)
+    with ExitStack() as claims:
+        loop.claims = claims
+        return plain(manager, loop.wrap(create), *args, **kwargs)
+
+
+class _Loop:
+    """Stands between the loop and the forward functions that it makes, two for each size."""
+
+    claims: ExitStack
+
+    def __init__(self, start: Start, own: Pass, manager: Any) -> None:
+        self._start, self._own, self._manager = start, own, manager
+        self._none: Any = None
+        self._homes = notes.kept(start.hook, OUTPUTS) if start.restores else None
+
+    def wrap(self, create: Callable[..., Any]) -> Callable[..., Any]:
+        """Make forward functions that warm up apart, or not at all, and are captured under their name."""
+
+        def made(desc: Any, warmup: bool) -> Callable[[Any], Any]:
+            forward = create(desc, warmup=warmup)
+            if desc.cg_mode.name != "FULL":
+                return lambda mode: self._warm_up(desc, forward, mode) if mode.name == "NONE" else forward(mode)
+            if warmup:
+                return lambda mode: self._warm_up(desc, forward, mode)
+            return self._captured(desc, forward)
+
+        return made
+
+    def _captured(self, desc: Any, forward: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        own = self._own
+        written = [getattr(self._manager, name, None) for name in KEPT[:2]]
+        claim = own.claim(keys.FULL, keys.of_execution(desc), written)
+        if own.restores and claim.found is None and not own.warmed:
+            self._run_apart(desc, forward, self._none)
+        self.claims.close()
+        self.claims.enter_context(torch_seam.expecting(claim))
+        return lambda mode: claim.run(lambda: forward(mode))
+
+    def _warm_up(self, desc: Any, forward: Callable[[Any], Any], mode: Any) -> None:
+        self._none = mode
+        if self._homes is not None and self._own.holds(keys.name_of(desc.cg_mode), _first_key(desc)):
+            self._own.skip_warm_up()
+            self._come_home()
+        else:
+            self._run_apart(desc, forward, mode)
+
+    def _run_apart(self, desc: Any, forward: Callable[[Any], Any], mode: Any) -> None:
+        before = {name: self._has(name) for name in KEPT}
+        with self._own.warm_up(keys.of_execution(desc)):
+            forward(mode)
+        new = [name for name, there in before.items() if not there and self._has(name)]
+        for name in new:
+            self._settle(name)
+        if new and self._start.captures:
+            notes.keep(self._start.hook, OUTPUTS, {key: _described(getattr(self._manager, key, None)) for key in KEPT})
+
+    def _settle(self, name: str) -> None:
+        """Move what a warm-up left in the manager to memory that a restore has, too."""
+        value = getattr(self._manager, name)
+        if isinstance(value, torch.Tensor):
+            value = torch.empty_like(value)
+        elif isinstance(value, list) and value:
+            value = [torch.empty_like(item) for item in value]
+        else:
+            return
+        setattr(self._manager, name, value)
+
+    def _come_home(self) -> None:
+        """Allocate what the first warm-up of the capture left in the manager."""
+        for name, told in (self._homes or {}).items():
+            if told is not None and not self._has(name):
+                made = [
+                    torch.empty(item["shape"], dtype=dtype_of(item["dtype"]), device=self._own.device)
+                    for item in told["tensors"]
+                ]
+                setattr(self._manager, name, made if told["list"] else made[0])
+
+    def _has(self, name: str) -> bool:
+        value = getattr(self._manager, name, None)
+        return value is not None and not (isinstance(value, list) and not value)
+
+
+def _first_key(desc: Any) -> str:
+    """Name the graph that tells whether the archive has this size at all."""
+    if desc.cg_mode.name == "FULL":
+        return keys.of_execution(desc)
+    return f"0/{desc.num_tokens} tokens"
+
+
+def _described(value: Any) -> dict[str, Any] | None:
+    tensors = value if isinstance(value, list) else [value]
+    if not tensors or not all(isinstance(item, torch.Tensor) for item in tensors):
+        return None
+    told = [{"shape": list(item.shape), "dtype": str(item.dtype)} for item in tensors]
+    return {"list": isinstance(value, list), "tensors": told}

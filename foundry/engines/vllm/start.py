@@ -1,0 +1,218 @@
+"""One start of a vLLM engine in this process: whether it is captured or restored, and what was pinned for it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from foundry import capi
+from foundry.capi import Hook, Mode
+from foundry.engines import notes
+from foundry.engines.loader import version_of
+from foundry.engines.passes import Pass
+from foundry.engines.protocol import disabled, tell
+from foundry.engines.vllm import settings
+from foundry.graphs import difference
+from foundry.torch import commit, memory
+from foundry.torch.random_state import generator_state
+
+ENGINE = "vllm"
+START = "vllm/start"
+GROUND = "vllm/ground"
+OUTPUTS = "vllm/outputs"
+END = "vllm/end"
+"""Names of notes: what was pinned before and after there was a KV cache, what warm-up left, what the end showed."""
+
+
+class Start:
+    """Made when the engine asks how much memory its KV cache may take. `active` turns false for good once refused."""
+
+    def __init__(self, hook: Hook, worker: Any) -> None:
+        self.hook = hook
+        self.mode = hook.mode()
+        self.device = torch.device("cuda", torch.cuda.current_device())
+        self.pins = settings.pins(worker.vllm_config, version_of(ENGINE))
+        self.note = notes.kept(hook, START) if self.mode is Mode.RESTORE else None
+        self.current: Pass | None = None
+        self.active = True
+        # What torch keeps for random numbers in graphs is allocated with the first capture, which a restore skips.
+        generator_state(self.device)
+        refusal = self._refusal(worker)
+        if refusal is not None:
+            self.refuse(refusal)
+
+    def _refusal(self, worker: Any) -> str | None:
+        if ENGINE in disabled:
+            return disabled[ENGINE]
+        unfit = settings.objection(worker.vllm_config)
+        if unfit is not None:
+            return f"{unfit} is not done yet"
+        unsupported = memory.unsupported()
+        if unsupported is not None or self.mode is not Mode.RESTORE:
+            return unsupported
+        if self.note is None:
+            return "the archive has no start of vLLM for this process"
+        end = notes.kept(self.hook, END)
+        if end is None:
+            return "the capture did not get to the end of the warm-up"
+        if end["workspace_bytes"]:
+            return "an attention or expert workspace, whose size warm-ups find out, is not done yet"
+        reason = _other(self.note["pins"], self.pins)
+        if reason is not None:
+            return reason
+        free = torch.cuda.mem_get_info(self.device)[0]
+        if free < self.note["kv_cache_bytes"]:
+            return f"{free} bytes of GPU memory are free, the capture's KV cache takes {self.note['kv_cache_bytes']}"
+        return None
+
+    def refuse(self, reason: str) -> None:
+        """Leave this start alone from here on: it warms up and captures as always."""
+        self.active = False
+        if self.mode is Mode.RESTORE:
+            notes.give_up(self.hook, START, reason)
+        tell(ENGINE, f"graphs are captured as always: {reason}")
+
+    def lay_ground(self, runner: Any) -> Pass | None:
+        """Begin the pass over the graphs of a runner, where its capture loop begins; None if it was refused."""
+        try:
+            found = settings.ground(runner)
+            reason = _other(notes.kept(self.hook, GROUND) or {}, found) if self.restores else None
+            if reason is None:
+                if self.captures:
+                    notes.keep(self.hook, GROUND, found)
+                self.current = Pass(self.hook, ENGINE, self.device, {**self.pins, **found})
+                return self.current
+        except Exception as error:
+            reason = _line(error)
+        self.refuse(reason)
+        return None
+
+    @property
+    def captures(self) -> bool:
+        """Whether what happens now is to be stored."""
+        return self.active and self.mode is Mode.CAPTURE
+
+    @property
+    def restores(self) -> bool:
+        """Whether what happens now is to be answered."""
+        return self.active and self.mode is Mode.RESTORE
+
+
+def _line(error: Exception) -> str:
+    """Word a fault of this adapter, which must not become one of the engine."""
+    return f"{type(error).__name__}: {(str(error) or 'no reason given').splitlines()[0]}"
+
+
+def _other(recorded: dict[str, Any], found: dict[str, Any]) -> str | None:
+    for name, value in found.items():
+        reason = difference(recorded.get(name), value, name)
+        if reason is not None:
+            return f"another {reason}"
+    return None
+
+
+_starts: weakref.WeakKeyDictionary[Any, Start] = weakref.WeakKeyDictionary()
+_taken = False
+
+
+def of(runner: Any) -> Start | None:
+    """Return the start that a model runner belongs to, None if this adapter leaves it alone."""
+    start = _starts.get(runner)
+    return start if start is not None and start.active else None
+
+
+def begin(worker: Any) -> Start | None:
+    """Decide what happens to the engine of a worker; None where no hook is armed."""
+    global _taken
+    hook = capi.load()
+    if hook.mode() is Mode.OFF:
+        return None
+    if _taken:
+        tell(ENGINE, "graphs are captured as always: a second engine in one process is not done yet")
+        return None
+    _taken = True
+    try:
+        start = Start(hook, worker)
+    except Exception as error:
+        tell(ENGINE, f"graphs are captured as always: {_line(error)}")
+        return None
+    _starts[worker.model_runner] = start
+    return start if start.active else None
+
+
+def available_memory(plain: Callable[[Any], int], worker: Any) -> int:
+    """Stand in for `Worker.determine_available_memory`: a restore takes the KV cache's size from the capture.
+
+    It profiles nothing. But where the model is compiled, one forward pass has it loaded, which would be left to the
+    first request otherwise; and the V1 runner forbids later what was not seen in that pass.
+    """
+    start = begin(worker)
+    if start is None:
+        return plain(worker)
+    if start.restores and start.note is not None:
+        if _compiles(worker) or not worker.use_v2_model_runner:
+            options = {"skip_attn": True} if worker.use_v2_model_runner else {}
+            runner = worker.model_runner
+            with _apart(start, "compiled model"):
+                runner._dummy_run(runner.max_num_tokens, is_profile=True, **options)
+        start.hook.count("profile_runs_skipped")
+        pinned = int(start.note["kv_cache_bytes"])
+        worker.available_kv_cache_memory_bytes = pinned
+        # What profiling gave back to the driver would else be free here, for the KV cache to lie in.
+        memory.settle(start.device)
+        return pinned
+    available = plain(worker)
+    memory.settle(start.device)
+    notes.keep(start.hook, START, {"pins": start.pins, "kv_cache_bytes": int(available)})
+    return available
+
+
+def profiled(plain: Callable[..., Any], runner: Any, name: str) -> Any:
+    """Stand in for what a runner does to find out about memory: what it leaves behind, a restore does not have."""
+    start = of(runner)
+    if start is None:
+        return plain(runner)
+    with _apart(start, name):
+        return plain(runner)
+
+
+@contextmanager
+def _apart(start: Start, name: str) -> Iterator[None]:
+    """Open a scratch phase whose memory is given back at its end: the KV cache takes what is free then."""
+    with memory.scratch(start.hook, f"{ENGINE} {name}", start.device):
+        yield
+        torch.cuda.synchronize(start.device)
+        memory.clear_workspaces()
+    memory.release_scratch()
+    torch.cuda.empty_cache()
+
+
+def _compiles(worker: Any) -> bool:
+    mode = worker.vllm_config.compilation_config.mode
+    return getattr(mode, "name", str(mode)) not in ("NONE", "None")
+
+
+def ready(worker: Any) -> None:
+    """Say that the engine has warmed up, and its capture is whole. Where it was refused, too: its graphs are stored."""
+    start = _starts.get(worker.model_runner)
+    if start is not None:
+        start.current = None
+        try:
+            if start.captures:
+                notes.keep(start.hook, END, {"workspace_bytes": _workspace_bytes()})
+        except Exception as error:
+            start.refuse(_line(error))
+        commit()
+
+
+def _workspace_bytes() -> int:
+    from vllm.v1.worker import workspace
+
+    if not workspace.is_workspace_manager_initialized():
+        return 0
+    held = workspace.current_workspace_manager()._current_workspaces
+    return sum(int(one.numel() * one.element_size()) for one in held if one is not None)

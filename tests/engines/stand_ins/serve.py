@@ -1,0 +1,103 @@
+"""Starts the stand-in of vLLM as vLLM starts, then runs a batch of each size in each mode, and tells what came out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import sys
+import types
+
+
+def main() -> None:
+    if "--spawn" in sys.argv:
+        sys.argv.remove("--spawn")
+        worker = multiprocessing.get_context("spawn").Process(target=serve, args=(sys.argv[1:],))
+        worker.start()
+        worker.join()
+        sys.exit(worker.exitcode)
+    serve(sys.argv[1:])
+
+
+def serve(arguments: list[str]) -> None:
+    import torch
+    from vllm import config as configs
+    from vllm.config import CUDAGraphMode
+    from vllm.v1.worker import gpu_worker
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--v1", action="store_true")
+    parser.add_argument("--mode", default="FULL_AND_PIECEWISE")
+    parser.add_argument("--sizes", default="1,2,4")
+    parser.add_argument("--max-len", type=int, default=64)
+    parser.add_argument("--free", type=int, default=6400)
+    parser.add_argument("--odd", action="store_true", help="a configuration that the adapter does not expect")
+    parser.add_argument("--lora", action="store_true")
+    parser.add_argument("--not-compiled", action="store_true")
+    parser.add_argument("--random", action="store_true")
+    parser.add_argument("--shift", action="store_true", help="allocate something more than the capture did")
+    parser.add_argument("--torch-graph", action="store_true", help="capture a graph that is not the engine's")
+    chosen = parser.parse_args(arguments)
+    sizes = [int(size) for size in chosen.sizes.split(",")]
+    vllm_config = configs.config(
+        mode=chosen.mode,
+        sizes=sizes,
+        v2=not chosen.v1,
+        max_len=chosen.max_len,
+        compiled=not chosen.not_compiled,
+        free_bytes=chosen.free,
+    )
+    if chosen.odd:
+        del vllm_config.attention_config
+    if chosen.lora:
+        vllm_config.lora_config = types.SimpleNamespace()
+    worker = gpu_worker.Worker(vllm_config)
+    worker.init_device()
+    worker.load_model()
+    if chosen.random:
+        use_random_numbers(worker.model_runner)
+    available = worker.determine_available_memory()
+    worker.initialize_from_config(gpu_worker.kv_cache_config(available))
+    kept = torch.empty(1 << 20) if chosen.shift else None
+    result = worker.compile_or_warm_up_model()
+    if chosen.torch_graph:
+        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+            torch.empty(4).fill_(1)
+    from vllm.compilation.cuda_graph import CUDAGraphWrapper, captured
+    from vllm.model import calls
+
+    seen = dict(calls)
+    outputs = {
+        f"{mode.name} {size}": worker.model_runner.serve([7 + size * 10 + index for index in range(size)], mode)
+        for mode in CUDAGraphMode[chosen.mode].modes()
+        for size in sizes
+    }
+    told = {
+        "available": available,
+        "result": result,
+        "outputs": outputs,
+        "captured": len(captured),
+        "profiled": worker.model_runner.profiled,
+        "calls": seen,
+        "plain_wrapper": CUDAGraphWrapper.__call__.__qualname__,
+        "kept": kept is not None,
+    }
+    print(json.dumps(told))
+
+
+def use_random_numbers(runner: object) -> None:
+    """Have each eager pass of the model move the generator on, as random numbers in it would."""
+    import torch
+
+    model = runner.model  # type: ignore[attr-defined]
+    plain = type(model).__call__
+
+    def call(self: object, *args: object, **kwargs: object) -> object:
+        torch.cuda.default_generators[0].offset += 4
+        return plain(self, *args, **kwargs)
+
+    type(model).__call__ = call
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,270 @@
+"""vLLM's start on stand-ins for its seams, with the real hook on the simulator: captured, and restored unedited."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers.commandline import CommandLine
+
+from foundry import archive, native
+
+STAND_INS = Path(__file__).with_name("stand_ins")
+SIZES = 3
+PIECES = 3
+RELEASES = "FOUNDRY_RELEASES"
+
+
+class Engine:
+    """Runs the stand-in; each start at other handles."""
+
+    def __init__(self, folder: Path) -> None:
+        self.line = CommandLine(folder, native.library_directory())
+        self.line.environment["PYTHONPATH"] += f":{STAND_INS}"
+        self.line.environment["FOUNDRY_ADAPTERS"] = "1"
+        self.seed = 0
+
+    def _run(self, *words: object, **environment: str) -> Any:
+        self.seed += 1
+        environment["FOUNDRY_SIM_SEED"] = str(self.seed)
+        done = self.line.run(*words, environment=environment)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    def _command(self, options: tuple[str, ...]) -> list[str]:
+        return ["--", sys.executable, str(STAND_INS / "serve.py"), *options]
+
+    def capture(self, *options: str, **environment: str) -> Any:
+        done = self._run("capture", "--force", "--sim", "-o", "a.fdry", *self._command(options), **environment)
+        return json.loads(done.stdout), done.stderr
+
+    def restore(self, *options: str, words: tuple[str, ...] = (), **environment: str) -> Any:
+        given = ("restore", "--sim", "--json", "--allow", "mismatch-arguments", *words, "a.fdry")
+        done = self._run(*given, *self._command(options), **environment)
+        *talk, report = done.stderr.splitlines()
+        return json.loads(done.stdout), json.loads(report), "\n".join(talk)
+
+    def plain(self, *options: str) -> Any:
+        environment = {**self.line.environment, "LD_LIBRARY_PATH": str(native.simulator_directory())}
+        command = self._command(options)[1:]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert done.stderr == ""
+        return json.loads(done.stdout)
+
+    def sets(self) -> dict[str, int]:
+        graphs = archive.read(self.line.work / "a.fdry").processes[0].graphs
+        return {name: sum(graph.set == name for graph in graphs) for name in sorted({graph.set for graph in graphs})}
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Engine:
+    return Engine(tmp_path)
+
+
+@pytest.mark.parametrize("runner", [(), ("--v1",)], ids=["v2", "v1"])
+@pytest.mark.parametrize(
+    ("mode", "full", "pieces"),
+    [("FULL", SIZES, 0), ("PIECEWISE", 0, SIZES * PIECES), ("FULL_AND_PIECEWISE", SIZES, SIZES * PIECES)],
+)
+def test_every_graph_comes_back(engine: Engine, runner: tuple[str, ...], mode: str, full: int, pieces: int) -> None:
+    options = (*runner, "--mode", mode)
+    plain, _ = engine.capture(*options)
+    wanted = {"vllm/full": full, "vllm/pieces": pieces}
+    found = engine.sets()
+    assert {name: found.get(name, 0) for name in wanted} == wanted
+    assert set(found) <= {"notes", *wanted}
+    told, report, talk = engine.restore(*options, "--free", "5000")
+    assert told["outputs"] == plain["outputs"]
+    assert (report["graphs_restored"], report["graphs_given_up"]) == (full + pieces, 0)
+    counters = report["counters"]
+    assert counters["stream_captures"] == 0
+    assert counters["captures_skipped"] == full + pieces
+    assert counters["warm_ups_skipped"] == (full > 0) * SIZES + (pieces > 0) * SIZES
+    assert "captured as always" not in talk
+
+
+@pytest.mark.parametrize("runner", [(), ("--v1",)], ids=["v2", "v1"])
+def test_every_graph_of_the_released_loops_comes_back(engine: Engine, runner: tuple[str, ...]) -> None:
+    """The functions of an unpacked wheel, run in place of the stand-ins' own."""
+    release = next((name for name in os.environ.get(RELEASES, "").split(":") if Path(name, "vllm").is_dir()), None)
+    if release is None:
+        pytest.skip(f"{RELEASES} names no folder with an unpacked vLLM")
+    plain, _ = engine.capture(*runner, STAND_IN_RELEASE=release)
+    told, report, _ = engine.restore(*runner, STAND_IN_RELEASE=release)
+    assert told["outputs"] == plain["outputs"] == engine.plain(*runner)["outputs"]
+    assert (report["graphs_restored"], report["graphs_given_up"]) == (SIZES * (PIECES + 1), 0)
+    assert report["counters"]["stream_captures"] == 0
+    assert told["calls"] == {"forward": 1 + SIZES, "piece": PIECES}
+    assert told["plain_wrapper"] == "__call__", "the stand-in's own is called CUDAGraphWrapper.__call__"
+    assert told["captured"] == plain["captured"] == SIZES * (PIECES + 1)
+
+
+def test_an_engine_in_a_process_of_its_own_is_found_again(engine: Engine) -> None:
+    plain, _ = engine.capture("--spawn")
+    assert engine.sets()["vllm/full"] == SIZES
+    told, report, _ = engine.restore("--spawn")
+    assert told["outputs"] == plain["outputs"]
+    assert report["graphs_restored"] == SIZES * (PIECES + 1)
+
+
+def test_the_size_of_the_kv_cache_is_the_captures(engine: Engine) -> None:
+    plain, _ = engine.capture("--free", "6400")
+    told, _, _ = engine.restore("--free", "5000")
+    assert (plain["available"], told["available"]) == (6400, 6400)
+
+
+def test_profiling_warm_ups_and_captured_bodies_are_left_out(engine: Engine) -> None:
+    plain, _ = engine.capture()
+    told, report, _ = engine.restore()
+    assert (plain["profiled"], told["profiled"]) == (1, 0)
+    # One pass has the compiled model loaded; the loop over the pieces runs once for each size, without their bodies.
+    assert told["calls"] == {"forward": 1 + SIZES, "piece": PIECES}
+    assert report["counters"]["profile_runs_skipped"] == 1
+    assert told["captured"] == plain["captured"] == SIZES * (PIECES + 1)
+
+
+def test_a_model_that_is_not_compiled_is_not_run_at_all(engine: Engine) -> None:
+    options = ("--mode", "FULL", "--not-compiled")
+    engine.capture(*options)
+    told, report, _ = engine.restore(*options)
+    assert told["calls"] == {"forward": 0, "piece": 0}
+    assert report["graphs_restored"] == SIZES
+
+
+def test_nothing_of_the_adapter_stays_in_the_way_of_serving(engine: Engine) -> None:
+    assert engine.capture()[0]["plain_wrapper"] == "CUDAGraphWrapper.__call__"
+    assert engine.restore()[0]["plain_wrapper"] == "CUDAGraphWrapper.__call__"
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--max-len", "32"), "another max_model_len: recorded 64, found 32"),
+        (("--sizes", "1,2"), "another max_num_seqs: recorded 4, found 2"),
+        (("--v1",), 'another runner: recorded "v2", found "v1"'),
+        (("--mode", "FULL"), "another cudagraph_mode: recorded"),
+        (("--lora",), "LoRA is not done yet"),
+    ],
+)
+def test_another_start_is_refused_by_name_and_runs_plainly(
+    engine: Engine, options: tuple[str, ...], reason: str
+) -> None:
+    engine.capture()
+    told, report, talk = engine.restore(*options)
+    assert f"vllm: graphs are captured as always: {reason}" in talk
+    assert report["graphs_restored"] == 0
+    assert report["processes"][0]["given_up"][0]["reason"].startswith(reason)
+    assert told["profiled"] == 1
+    assert told == engine.plain(*options)
+
+
+def test_another_attention_backend_is_refused_by_name(engine: Engine) -> None:
+    plain, _ = engine.capture()
+    told, report, talk = engine.restore(STAND_IN_ATTENTION="TRITON_ATTN")
+    assert 'another attention: recorded "FLASH_ATTN", found "TRITON_ATTN"' in talk
+    assert report["graphs_restored"] == 0
+    assert told["outputs"] == plain["outputs"]
+
+
+@pytest.mark.parametrize(
+    ("environment", "reason"),
+    [
+        ({"VLLM_USE_BREAKABLE_CUDAGRAPH": "1"}, "breakable graphs (VLLM_USE_BREAKABLE_CUDAGRAPH) is not done yet"),
+        ({"STAND_IN_VERSION": "0.27.0"}, "version 0.27.0 is not known, only 0.26.0"),
+    ],
+)
+def test_what_is_not_done_is_captured_as_always_and_said_once(
+    engine: Engine, environment: dict[str, str], reason: str
+) -> None:
+    told, talk = engine.capture(**environment)
+    assert talk.count(reason) == 1
+    assert engine.sets() == {"": SIZES * (PIECES + 1)}
+    assert told["outputs"]["FULL 2"] == [102, 28]
+
+
+@pytest.mark.parametrize(
+    ("options", "environment"),
+    [(("--odd",), {}), ((), {"STAND_IN_ATTENTION": "broken"}), ((), {"STAND_IN_WORKSPACE": "broken"})],
+)
+def test_a_fault_of_the_adapter_is_none_of_the_engine(
+    engine: Engine, options: tuple[str, ...], environment: dict[str, str]
+) -> None:
+    told, talk = engine.capture(*options, **environment)
+    assert "vllm: graphs are captured as always: " in talk
+    assert told["outputs"] == engine.plain()["outputs"]
+    told, report, _ = engine.restore(*options, **environment)
+    assert report["graphs_restored"] == 0
+    assert told["outputs"] == engine.plain()["outputs"]
+
+
+def test_a_local_version_is_the_release(engine: Engine) -> None:
+    engine.capture(STAND_IN_VERSION="0.26.0+cu130")
+    assert engine.sets()["vllm/full"] == SIZES
+
+
+def test_a_workspace_that_warm_ups_size_is_refused_at_restore(engine: Engine) -> None:
+    engine.capture(STAND_IN_WORKSPACE="1")
+    told, report, talk = engine.restore(STAND_IN_WORKSPACE="1")
+    assert "an attention or expert workspace, whose size warm-ups find out, is not done yet" in talk
+    assert (told["profiled"], report["graphs_restored"]) == (1, 0)
+
+
+def test_random_numbers_in_a_graph_are_refused(engine: Engine) -> None:
+    plain, _ = engine.capture("--random")
+    told, report, talk = engine.restore("--random")
+    assert "random numbers inside a graph of vllm" in talk
+    assert (report["graphs_restored"], report["graphs_given_up"]) == (0, SIZES * (PIECES + 1))
+    assert told["outputs"] == plain["outputs"]
+
+
+def test_another_layout_of_memory_is_found_before_a_graph_is_used(engine: Engine) -> None:
+    plain, _ = engine.capture()
+    told, report, talk = engine.restore("--shift")
+    assert talk.count("torch's live allocations before the first graph differ") >= 1
+    assert report["graphs_restored"] == 0
+    assert "warm_ups_skipped" not in report["counters"]
+    assert told["outputs"] == plain["outputs"]
+
+
+@pytest.mark.parametrize("options", [(), ("--v1",)], ids=["v2", "v1"])
+def test_a_graph_that_cannot_be_built_is_warmed_up_and_captured(engine: Engine, options: tuple[str, ...]) -> None:
+    plain, _ = engine.capture(*options)
+    told, report, talk = engine.restore(*options, FOUNDRY_SIM_FAIL="cuGraphInstantiateWithFlags:6")
+    assert told["outputs"] == plain["outputs"]
+    assert "is captured, not restored: cuGraphInstantiateWithFlags" in talk
+    # A piece that is captured anew has its outputs elsewhere, and so do all behind it; other sizes are not touched.
+    assert 1 <= report["graphs_given_up"] <= PIECES
+    assert report["graphs_restored"] + report["graphs_given_up"] == SIZES * (PIECES + 1)
+
+
+def test_a_check_tells_that_there_is_nothing_to_compare(engine: Engine) -> None:
+    plain, _ = engine.capture()
+    told, report, _ = engine.restore(words=("--check",))
+    assert (report["graphs_restored"], report["witnesses"]["missing"]) == (SIZES * (PIECES + 1), SIZES * (PIECES + 1))
+    assert told["outputs"] == plain["outputs"]
+
+
+def test_a_plain_graph_beside_the_engines_is_counted(engine: Engine) -> None:
+    engine.capture("--torch-graph")
+    _, report, _ = engine.restore("--torch-graph")
+    assert report["counters"]["graphs_without_a_key"] == 1
+    assert report["graphs_restored"] == SIZES * (PIECES + 1)
+
+
+def test_two_captures_at_other_handles_are_the_same(engine: Engine) -> None:
+    found = []
+    for _ in range(2):
+        engine.capture()
+        found.append(archive.summary(engine.line.work / "a.fdry").capture_id)
+    assert found[0] == found[1]
+
+
+def test_a_python_that_ignores_the_environment_is_named(engine: Engine) -> None:
+    command = ("--", sys.executable, "-I", "-c", "pass")
+    done = engine.line.run("capture", "--sim", "-o", "b.fdry", *command)
+    assert "`python -I` leaves the adapters for vLLM and torch out" in done.stderr

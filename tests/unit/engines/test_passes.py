@@ -1,0 +1,212 @@
+"""One pass of a capture loop: what is stored of a capture, and when a restore answers it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from foundry.capi import Mode
+
+ARCHIVED = ("toy/decode", "8")
+
+
+def step(world: Any, inputs: Any, log: list[str]) -> Any:
+    """A body as engines capture it: makes a tensor."""
+    log.append("capture" if world.torch.capturing else "run")
+    made = world.torch.empty(4)
+    made.fill_(1)
+    return made, inputs[0]
+
+
+def one_graph(world: Any, *, warm_up: Any = None, inputs: Any = None, before: Any = None) -> Any:
+    """Warm up and capture as an engine's loop would."""
+    log: list[str] = []
+    stream = world.torch.cuda.Stream()
+    given = [tensor(world)] if inputs is None else inputs
+    if world.own.holds("decode", "8"):
+        world.own.skip_warm_up()
+    else:
+        with world.own.warm_up("8"):
+            (warm_up or (lambda: step(world, given, log)))()
+    claim = world.own.claim("decode", "8", given)
+    graph = world.torch.cuda.CUDAGraph()
+    with world.seam.expecting(claim), world.graph(graph, stream):
+        outputs = claim.run(lambda: step(world, given, log))
+    return graph, outputs, log, claim
+
+
+def tensor(world: Any, *shape: int) -> Any:
+    made = world.torch.empty(*(shape or (4,)))
+    made.device.type = "cuda"
+    return made
+
+
+def test_a_capture_is_stored_under_its_name_and_warmed_up_apart(start: Any) -> None:
+    world = start(Mode.CAPTURE)
+    _, _, log, _ = one_graph(world)
+    assert log == ["run", "capture"]
+    assert list(world.hook.archive) == [ARCHIVED]
+    events = world.hook.events
+    assert events[-3:] == ["label toy/decode/8", "instantiate labelled", "label end"]
+    assert "scratch begin toy/8 warm-up" in events
+
+
+def test_a_restore_answers_body_outputs_and_replay(start: Any) -> None:
+    captured = start(Mode.CAPTURE)
+    _, wanted, _, _ = one_graph(captured)
+    world = start(Mode.RESTORE, captured)
+    graph, outputs, log, _ = one_graph(world)
+    assert log == []
+    assert [item.data_ptr() for item in outputs] == [item.data_ptr() for item in wanted]
+    graph.replay()
+    assert world.hook.events[-1] == "launch 1000 on 0"
+    assert (world.hook.totals["warm_ups_skipped"], world.hook.totals["captures_skipped"]) == (1, 1)
+    assert "captures_run" not in world.hook.totals
+
+
+def test_what_the_begin_of_a_capture_does_to_the_allocator_is_done(start: Any) -> None:
+    captured = start(Mode.CAPTURE)
+    one_graph(captured)
+    world = start(Mode.RESTORE, captured)
+    before = world.torch.events.count("empty cache")
+    one_graph(world)
+    assert world.torch.events.count("empty cache") == before + 1
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"adapter": "other"}, "captured by adapter other, not toy"),
+        ({"torch": "2.9.0"}, "captured with torch 2.9.0, this is 2.11.0"),
+        ({"device": 1}, "captured on device 1, this is 0"),
+        ({"pins": "0"}, "another setting of toy"),
+        ({"layout": "0"}, "torch's live allocations before the first graph differ"),
+        ({"inputs": {"items": [1]}}, "an input is not the capture's: items[0]"),
+    ],
+)
+def test_a_graph_of_another_ground_is_captured_and_said(start: Any, change: dict[str, Any], reason: str) -> None:
+    captured = start(Mode.CAPTURE)
+    one_graph(captured)
+    captured.hook.archive[ARCHIVED] = json.dumps({**json.loads(captured.hook.archive[ARCHIVED]), **change})
+    world = start(Mode.RESTORE, captured)
+    _, _, log, claim = one_graph(world)
+    assert log[-1] == "capture"
+    assert reason in world.hook.given_up["8"]
+    assert "warm_ups_skipped" not in world.hook.totals
+    assert claim.found is None
+
+
+def test_other_settings_are_another_pin(start: Any) -> None:
+    captured = start(Mode.CAPTURE)
+    one_graph(captured)
+    world = start(Mode.RESTORE, captured, pins={"model": "large"})
+    _, _, log, _ = one_graph(world)
+    assert log == ["run", "capture"]
+
+
+def test_a_warm_up_that_takes_random_numbers_makes_the_graph_unusable(start: Any) -> None:
+    world = start(Mode.CAPTURE)
+    generator = world.torch.cuda.default_generators[0]
+    one_graph(world, warm_up=lambda: generator.set_offset(4))
+    assert json.loads(world.hook.archive[ARCHIVED])["refused"] == "random numbers inside a graph of toy"
+    again = start(Mode.RESTORE, world)
+    assert one_graph(again)[2] == ["run", "capture"]
+
+
+def test_without_a_warm_up_nothing_is_known_of_random_numbers(start: Any) -> None:
+    world = start(Mode.CAPTURE)
+    claim = world.own.claim("decode", "8", [])
+    with world.seam.expecting(claim), world.graph(world.torch.cuda.CUDAGraph(), world.torch.cuda.Stream()):
+        claim.run(lambda: None)
+    assert "random numbers" in json.loads(world.hook.archive[ARCHIVED])["refused"]
+
+
+def test_outputs_that_cannot_be_described_are_refused_and_returned(start: Any) -> None:
+    world = start(Mode.CAPTURE)
+    with world.own.warm_up("8"):
+        pass
+    claim = world.own.claim("decode", "8", [])
+    odd = object()
+    with world.seam.expecting(claim), world.graph(world.torch.cuda.CUDAGraph(), world.torch.cuda.Stream()):
+        assert claim.run(lambda: odd) is odd
+    assert "object" in json.loads(world.hook.archive[ARCHIVED])["refused"]
+
+
+def test_inputs_that_cannot_be_described_are_refused(start: Any) -> None:
+    world = start(Mode.CAPTURE)
+    one_graph(world, inputs=[object()])
+    assert json.loads(world.hook.archive[ARCHIVED])["refused"] == "an input is a object, which an archive cannot hold"
+
+
+def test_a_number_in_host_memory_is_compared_by_value(start: Any) -> None:
+    world = start(Mode.CAPTURE)
+    made = tensor(world)
+    made.device.type = "cpu"
+    made.tolist = lambda: [1, 2]
+    assert world.passes.signature(made, 0) == ["host", [1, 2], "torch.float32"]
+    made.numel = lambda: 65
+    with pytest.raises(Exception, match="65 numbers lies in host memory"):
+        world.passes.signature(made, 0)
+
+
+def test_a_body_that_fails_leaves_no_label_open(start: Any) -> None:
+    world = start(Mode.CAPTURE)
+    with world.own.warm_up("8"):
+        pass
+    claim = world.own.claim("decode", "8", [])
+    with (
+        pytest.raises(ValueError, match="oh"),
+        world.seam.expecting(claim),
+        world.graph(world.torch.cuda.CUDAGraph(), world.torch.cuda.Stream()),
+    ):
+        raise ValueError("oh")
+    assert world.hook.label is None
+    assert world.hook.archive.get(ARCHIVED) is None
+
+
+def test_a_strict_check_uses_nothing_that_has_no_witness(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    captured = start(Mode.CAPTURE)
+    one_graph(captured)
+    monkeypatch.setenv("FOUNDRY_CHECK", "only")
+    world = start(Mode.RESTORE, captured)
+    _, _, log, claim = one_graph(world)
+    assert claim.found is None
+    assert log == ["capture"]
+    assert "graphs of toy have no witness" in world.hook.given_up["8"]
+
+
+def test_a_capture_that_nobody_expects_is_captured_as_always(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = start(Mode.CAPTURE)
+    monkeypatch.setattr(world.seam.capi, "load", lambda: world.hook)
+    for _ in range(2):
+        with world.graph(world.torch.cuda.CUDAGraph(), world.torch.cuda.Stream()):
+            pass
+    assert world.hook.totals["graphs_without_a_key"] == 2
+    assert world.hook.archive == {}
+
+
+def test_a_second_graph_of_a_name_gets_another(start: Any) -> None:
+    world = start(Mode.CAPTURE)
+    keys = [world.own.claim(name, "8", []).key for name in ("decode", "decode", "prefill", "decode")]
+    assert keys == ["8", "8 again", "8", "8 again again"]
+
+
+def test_only_the_first_capture_of_a_block_is_the_claims(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = start(Mode.CAPTURE)
+    monkeypatch.setattr(world.seam.capi, "load", lambda: world.hook)
+    claim = world.own.claim("decode", "8", [])
+    with world.seam.expecting(claim):
+        for _ in range(2):
+            with world.graph(world.torch.cuda.CUDAGraph(), world.torch.cuda.Stream()):
+                pass
+    assert [event for event in world.hook.events if event.startswith("label")] == ["label toy/decode/8", "label end"]
+    assert world.hook.totals["graphs_without_a_key"] == 1
+
+
+def test_patching_twice_is_patching_once(start: Any) -> None:
+    world = start(Mode.CAPTURE)
+    enter = world.graph.__enter__
+    world.seam.patch(world.module)
+    assert world.graph.__enter__ is enter

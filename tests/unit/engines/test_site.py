@@ -1,0 +1,107 @@
+"""What a Python process meets whose PYTHONPATH foundry has put its folder on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import foundry
+
+PACKAGE = Path(foundry.__file__).parent
+SITE = PACKAGE / "engines" / "site"
+SHOW = """
+import json, sys
+print(json.dumps([sys.path, sorted(sys.modules), [type(one).__name__ for one in sys.meta_path]]))
+"""
+
+
+def python(*words: str, path: tuple[object, ...] = (), options: tuple[str, ...] = (), mode: str | None = "capture"):  # type: ignore[no-untyped-def]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("FOUNDRY_", "PYTHON"))}
+    if mode:
+        environment["FOUNDRY_MODE"] = mode
+    if path:
+        environment["PYTHONPATH"] = ":".join(map(str, path))
+    return subprocess.run(
+        [sys.executable, *options, *words], env=environment, cwd="/", capture_output=True, text=True, check=True
+    )
+
+
+def shown(*path: object, **how: object) -> tuple[list[str], set[str], list[str]]:
+    entries, modules, finders = json.loads(python("-c", SHOW, path=path, **how).stdout)  # type: ignore[arg-type]
+    return entries, set(modules), finders
+
+
+def test_a_process_that_is_not_hooked_is_as_without_it(tmp_path: Path) -> None:
+    plain, beside = shown(tmp_path, mode=None), shown(SITE, tmp_path, mode=None)
+    assert beside[0] == plain[0]
+    assert beside[1] - plain[1] <= {"sitecustomize"}
+    assert beside[2] == plain[2]
+
+
+def test_a_hooked_process_gets_one_finder_and_no_module_of_weight(tmp_path: Path) -> None:
+    plain, beside = shown(tmp_path), shown(SITE, tmp_path)
+    assert beside[0] == plain[0]
+    assert beside[1] - plain[1] <= {"sitecustomize", "_foundry_start"}
+    assert beside[2] == ["FirstImport", *plain[2]]
+
+
+@pytest.mark.parametrize("option", ["-I", "-E", "-S"])
+def test_it_is_not_there_where_python_ignores_it(option: str) -> None:
+    assert "FirstImport" not in shown(SITE, options=(option,))[2]
+
+
+def test_the_sitecustomize_that_is_there_without_it_runs(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("print('theirs', __file__)\n")
+    found = python("-c", "import sitecustomize; print(sitecustomize.__file__)", path=(SITE, tmp_path))
+    theirs = str(tmp_path / "sitecustomize.py")
+    assert found.stdout.splitlines() == [f"theirs {theirs}", theirs]
+
+
+def test_one_that_fails_fails_as_without_it(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import nowhere_to_be_found\n")
+    plain, beside = python("-c", "", path=(tmp_path,)), python("-c", "", path=(SITE, tmp_path))
+    assert "nowhere_to_be_found" in plain.stderr
+    assert beside.stderr == plain.stderr
+
+
+def test_foundry_comes_by_a_path_of_its_own(tmp_path: Path) -> None:
+    """Packages beside foundry, of another Python perhaps, stay out of a process that has no foundry."""
+    (tmp_path / "vllm.py").write_text("")
+    code = (
+        "import sys; old = list(sys.path); import vllm, foundry.engines.loader as l; print(l.__file__, sys.path == old)"
+    )
+    found = python("-c", code, path=(SITE, tmp_path))
+    assert found.stdout.split() == [str(PACKAGE / "engines" / "loader.py"), "True"]
+    assert found.stderr == ""
+
+
+def test_another_package_called_foundry_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "foundry.py").write_text("other = True\n")
+    (tmp_path / "torch.py").write_text("")
+    found = python("-c", "import torch, foundry; print(foundry.other)", path=(SITE, tmp_path))
+    assert found.stdout == "True\n"
+    assert found.stderr.splitlines() == [
+        "foundry: no adapters in this process: ImportError: "
+        "this process has another package, or another version, called foundry"
+    ]
+
+
+def test_a_child_has_it_too(tmp_path: Path) -> None:
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {SHOW!r}], check=True)"
+    assert "FirstImport" in python("-c", code, path=(SITE, tmp_path)).stdout
+
+
+def test_a_spawned_worker_has_it_too(tmp_path: Path) -> None:
+    (tmp_path / "work.py").write_text(
+        "import multiprocessing, sys\n"
+        "def show(): print([type(one).__name__ for one in sys.meta_path][0])\n"
+        "if __name__ == '__main__':\n"
+        "    worker = multiprocessing.get_context('spawn').Process(target=show)\n"
+        "    worker.start(); worker.join()\n"
+    )
+    assert python(str(tmp_path / "work.py"), path=(SITE,)).stdout == "FirstImport\n"
