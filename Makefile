@@ -39,12 +39,12 @@ lint: .venv/linters ## Check style, types and house rules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	git ls-files 'foundry/native/*.cpp' 'foundry/native/*.h' 'tests/native/*.c' 'tests/native/*.cpp' 'tests/native/*.h' 'tests/cases/programs/*' | xargs $(BIN)/clang-format --dry-run -Werror
+	git ls-files 'foundry/native/*.cpp' 'foundry/native/*.h' 'tests/native/*.c' 'tests/native/*.cpp' 'tests/native/*.h' 'tests/cases/programs/*' 'tests/engines/tinyllm/*.c' 'tests/engines/tinyllm/*.h' 'tests/engines/tinyllm/*.cu' | xargs $(BIN)/clang-format --dry-run -Werror
 
 format: .venv/linters ## Rewrite the code in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	git ls-files 'foundry/native/*.cpp' 'foundry/native/*.h' 'tests/native/*.c' 'tests/native/*.cpp' 'tests/native/*.h' 'tests/cases/programs/*' | xargs $(BIN)/clang-format -i
+	git ls-files 'foundry/native/*.cpp' 'foundry/native/*.h' 'tests/native/*.c' 'tests/native/*.cpp' 'tests/native/*.h' 'tests/cases/programs/*' 'tests/engines/tinyllm/*.c' 'tests/engines/tinyllm/*.h' 'tests/engines/tinyllm/*.cu' | xargs $(BIN)/clang-format -i
 
 .venv/builders: .venv/installed
 	$(BIN)/python -m pip install --quiet 'cmake>=3.20' ninja

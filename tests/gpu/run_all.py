@@ -29,6 +29,7 @@ from driver_answers import driver_answers  # noqa: E402
 from measuring import machine  # noqa: E402
 from proving import proven_and_moved  # noqa: E402
 from scenarios import FOUNDRY, SCENARIOS  # noqa: E402
+from tinyllm_engine import tinyllm_engine  # noqa: E402
 
 
 def keep_machine(out: Path) -> None:
@@ -72,9 +73,10 @@ STEPS: dict[str, Any] = {
     "soak_cycles": soak_cycles,
     "proven_and_moved": proven_and_moved,
     "archive_tools": archive_tools,
+    "tinyllm_engine": tinyllm_engine,
     "benchmark": benchmark,
 }
-WITH_FIGURES = ("soak_runs", "soak_cycles", "archive_tools", "benchmark")
+WITH_FIGURES = ("soak_runs", "soak_cycles", "archive_tools", "tinyllm_engine", "benchmark")
 
 
 def main() -> int:

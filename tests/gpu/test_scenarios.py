@@ -57,6 +57,12 @@ def test_nothing_grows(what: str, tmp_path: Path) -> None:
     getattr(soak, what)(tmp_path)
 
 
+def test_the_c_engine(tmp_path: Path) -> None:
+    from tinyllm_engine import tinyllm_engine
+
+    tinyllm_engine(tmp_path, runs=1)
+
+
 def test_the_archive_tools(tmp_path: Path) -> None:
     if importlib.util.find_spec("torch") is None:
         pytest.skip("torch is not installed")

@@ -1,0 +1,23 @@
+/* What the command line and the environment say. */
+#ifndef TINYLLM_OPTIONS_H
+#define TINYLLM_OPTIONS_H
+
+#include "common.h"
+
+#define GRAPHS_SWITCH "TINYLLM_GRAPHS"
+#define MOST_PROMPTS 64
+
+struct options {
+    bool graphs; /* of the environment */
+    const char *model, *device, *encode;
+    bool once, statistics, logits, ignore_end;
+    const char *prompts[MOST_PROMPTS];
+    int prompt_count, tokens, window, held, port;
+    uint64_t seed;
+    double temperature;
+};
+
+/* Ends the program if a word or a value is none that it knows; reads no file. */
+struct options options_read(int count, char **words);
+
+#endif
