@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -89,9 +90,26 @@ def test_a_folder_that_stands_there_is_replaced(tmp_path: Path) -> None:
     assert (folder / "rank-0.image").read_text() == "image"
 
 
+def at_once(count: int, action: Callable[[], object]) -> list[BaseException]:
+    """Do it in so many threads, and return what went wrong."""
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            action()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return errors
+
+
 def test_many_that_want_the_same_make_it_once_and_none_moves_it_away(tmp_path: Path) -> None:
     folder = tmp_path / "images" / "id-1"
-    errors: list[BaseException] = []
     built: list[int] = []
 
     def slow(temporary: Path) -> None:
@@ -99,39 +117,22 @@ def test_many_that_want_the_same_make_it_once_and_none_moves_it_away(tmp_path: P
         build(temporary)
         time.sleep(0.05)
 
-    def run() -> None:
-        try:
-            images.make(folder, slow, lambda: images.ready(folder, ["rank-0"], good))
-            assert folder.stat().st_ino == built[0]
-        except BaseException as error:
-            errors.append(error)
+    def make() -> None:
+        images.make(folder, slow, lambda: images.ready(folder, ["rank-0"], good))
+        assert folder.stat().st_ino == built[0]
 
-    threads = [threading.Thread(target=run) for _ in range(12)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (errors, len(built)) == ([], 1)
+    assert (at_once(12, make), len(built)) == ([], 1)
     assert [path.name for path in folder.parent.iterdir()] == ["id-1"]
 
 
 def test_many_that_replace_it_do_so_one_after_the_other(tmp_path: Path) -> None:
     folder = tmp_path / "images" / "id-1"
-    errors: list[BaseException] = []
 
-    def run() -> None:
-        try:
-            for _ in range(10):
-                images.make(folder, build, never)
-        except BaseException as error:
-            errors.append(error)
+    def replace() -> None:
+        for _ in range(10):
+            images.make(folder, build, never)
 
-    threads = [threading.Thread(target=run) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
+    assert at_once(4, replace) == []
     assert images.ready(folder, ["rank-0"], good)
     assert [path.name for path in folder.parent.iterdir()] == ["id-1"]
 
