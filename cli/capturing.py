@@ -27,7 +27,7 @@ def request_of(arguments: list[str], command: list[str] | None) -> tuple[capture
         values=("--output", "--ready", "--ready-log", "--ready-timeout"),
         short={"-o": "--output", "-f": "--force", "-q": "--quiet"},
     )
-    if plain is None or {"--caches", "--no-caches"} <= plain.flags:
+    if plain is None:
         return None
     timeout = plain.values.get("--ready-timeout")
     try:

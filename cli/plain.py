@@ -26,7 +26,7 @@ def read(
 ) -> Plain | None:
     """Take plain, whole and correct arguments apart. None for all else: then typer reads them, and says what is wrong.
 
-    `short` gives the long name of a short one.
+    `short` gives the long name of a short one. Of a flag and its `--no-` the last one counts, which typer knows.
     """
     found = Plain()
     given = iter(words)
@@ -46,4 +46,6 @@ def read(
             return None
         else:
             found.others.append(word)
+    if any(f"--no-{flag.removeprefix('--')}" in found.flags for flag in found.flags):
+        return None
     return found

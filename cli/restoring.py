@@ -29,8 +29,6 @@ def request_of(arguments: list[str], command: list[str] | None) -> restore.Reque
     )
     if plain is None or (mismatch := plain.values.get("--on-mismatch", FALLBACK)) not in (FALLBACK, FAIL):
         return None
-    if {"--early", "--no-early"} <= plain.flags or {"--caches", "--no-caches"} <= plain.flags:
-        return None
     report = plain.values.get("--report")
     return restore.Request(
         command=command,
