@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 #include "patience.h"
 #include "role.h"
 #include "state.h"
+#include "threads.h"
 
 namespace foundry {
 namespace {
@@ -121,17 +121,7 @@ void begin() {
     pthread_atfork(before_fork, nullptr, in_child);
     atexit(early_leave);
     stage.store(static_cast<int>(Stage::begun));
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_t thread;
-    if (pthread_create(&thread, nullptr, run, nullptr)) {
-        stage.store(static_cast<int>(Stage::none));
-    } else {
-        pthread_setname_np(thread, "foundry-early");
-        pthread_detach(thread);
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (!start_thread("foundry-early", run, nullptr)) stage.store(static_cast<int>(Stage::none));
 }
 
 } // namespace
@@ -150,8 +140,7 @@ void early_wait_driver() {
     if (looked.exchange(true) || !beginning_changed()) return;
     static constexpr char line[] = "foundry: warning: the program changes variables that the driver reads; it begins "
                                    "again, without an early start\n";
-    const char *quiet = getenv("FOUNDRY_QUIET");
-    if (!(quiet && !strcmp(quiet, "1")) && write(STDERR_FILENO, line, sizeof line - 1) < 0) {
+    if (!quiet() && write(STDERR_FILENO, line, sizeof line - 1) < 0) {
         // Nobody reads it.
     }
     wait_for(Stage::ended, longest_goodbye);

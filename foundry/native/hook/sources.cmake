@@ -51,6 +51,7 @@ target_sources(foundry_hook PRIVATE
   hook/sha256_x86.cpp
   hook/spool.cpp
   hook/state.cpp
+  hook/threads.cpp
   hook/virtual_memory_hooks.cpp
 )
 

@@ -51,8 +51,7 @@ void set_reason(const char *reason) {
 
 // The one line for whoever started the program. A capture's is told by its parent, from the status file.
 void tell_given_up(const char *reason) {
-    const char *quiet = getenv("FOUNDRY_QUIET");
-    if (mode() != FOUNDRY_MODE_RESTORE || (quiet && strcmp(quiet, "1") == 0)) return;
+    if (mode() != FOUNDRY_MODE_RESTORE || quiet()) return;
     char line[800];
     int length = snprintf(line, sizeof line, "foundry: warning: restore given up: %.700s\n", reason);
     if (write(STDERR_FILENO, line, static_cast<size_t>(length)) < 0) return;
@@ -79,6 +78,11 @@ int mode() {
     if (text && strcmp(text, "restore") == 0) now = FOUNDRY_MODE_RESTORE;
     asked_mode.store(now, std::memory_order_relaxed);
     return now;
+}
+
+bool quiet() {
+    const char *asked = getenv("FOUNDRY_QUIET");
+    return asked && strcmp(asked, "1") == 0;
 }
 
 bool respools() {

@@ -27,6 +27,9 @@ inline bool armed() {
     return detail::armed.load(std::memory_order_acquire);
 }
 
+// FOUNDRY_QUIET=1: nothing is said to whoever started the program.
+bool quiet();
+
 // FOUNDRY_RESPOOL=1: a restore tells the spool all that a capture tells.
 bool respools();
 // Whether the spool is for the packer: in a capture, and in a restore that is compared with one.

@@ -3,11 +3,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 
 #include "../hook/counters.h"
 #include "../hook/spool.h"
+#include "../hook/state.h"
 #include "session.h"
 
 namespace foundry::restore {
@@ -62,8 +61,7 @@ void Session::summary() {
             }
         }
     }
-    const char *quiet = getenv("FOUNDRY_QUIET");
-    if (quiet && !strcmp(quiet, "1")) return;
+    if (quiet()) return;
     auto plural = [](unsigned long long count, const char *word) {
         return std::to_string(count) + " " + word + (count == 1 ? "" : "s");
     };

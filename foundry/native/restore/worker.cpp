@@ -1,12 +1,10 @@
 // The background threads: everything that graphs need, in the order of their first use, while the program imports and
 // loads.
-#include <pthread.h>
-#include <signal.h>
-
 #include <chrono>
 
 #include "../abi/spool_format.h"
 #include "../hook/state.h"
+#include "../hook/threads.h"
 #include "session.h"
 
 namespace foundry::restore {
@@ -14,20 +12,6 @@ namespace {
 
 constexpr std::chrono::seconds longest_goodbye{1};
 constexpr unsigned workers = 2; // drivers build and instantiate no faster on more
-
-bool start_thread(void *(*entry)(void *), void *argument) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_t thread;
-    const int error = pthread_create(&thread, nullptr, entry, argument);
-    if (!error) {
-        pthread_setname_np(thread, "foundry-restore");
-        pthread_detach(thread);
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return !error;
-}
 
 } // namespace
 
@@ -43,7 +27,7 @@ void Session::start_workers() {
         workers_running_ += workers - first;
     }
     for (unsigned at = first; at < workers; at++) {
-        if (start_thread(worker_entry, this)) continue;
+        if (start_thread("foundry-restore", worker_entry, this)) continue;
         std::lock_guard<std::mutex> lock(mutex);
         workers_running_--;
     }
