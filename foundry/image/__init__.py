@@ -11,11 +11,12 @@ if TYPE_CHECKING:
 __all__ = ["build"]
 
 
-def build(capture: Capture, role: str, path: Path, capture_id: str) -> None:
+def build(capture: Capture, role: str, path: Path, capture_id: str, *, trim: bool = True) -> None:
     """Write the restore image of one process of a capture under its final name only when it is whole.
 
-    `capture_id` is the hex id of the archive. Raises KeyError if the capture has no such role.
+    `capture_id` is the hex id of the archive; `trim`: with kernel images for graphs alone beside the whole ones.
+    Raises KeyError if the capture has no such role.
     """
     from foundry.image.assemble import build_image
 
-    build_image(capture, role, path, bytes.fromhex(capture_id))
+    build_image(capture, role, path, bytes.fromhex(capture_id), trim=trim)

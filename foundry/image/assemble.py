@@ -25,13 +25,13 @@ BLOCKED = "graphs_blocked_ns"
 """Total of the time that a program spent on warm-ups and captures, as its adapter counts it."""
 
 
-def build_image(capture: Capture, role: str, path: Path, capture_id: bytes) -> None:
+def build_image(capture: Capture, role: str, path: Path, capture_id: bytes, *, trim: bool) -> None:
     """Build the image of a process and put it in place as a whole."""
     process = capture.process(role)
     if process is None:
         raise KeyError(role)
     store = Blobs()
-    sections = _sections(process, capture.blobs, store)
+    sections = _sections(process, capture.blobs, store, trim=trim)
     header, size = _header(process, sections, store.size, capture_id)
     with Output(path, size) as output:
         for entry, (name, data) in zip(header["sections"][0], sections.items(), strict=True):
@@ -46,13 +46,15 @@ def build_image(capture: Capture, role: str, path: Path, capture_id: bytes) -> N
         output.finish()
 
 
-def _sections(process: Process, blobs: tuple[bytes, ...], store: Blobs) -> dict[str, npt.NDArray[np.uint8]]:
+def _sections(
+    process: Process, blobs: tuple[bytes, ...], store: Blobs, *, trim: bool
+) -> dict[str, npt.NDArray[np.uint8]]:
     """Make the bytes of all sections, in the order of the file, but for those of blobs."""
     strings = Strings()
     strings.add(process.role)
     restored = [graph for graph in process.graphs if graph.restored]
     bodies = Bodies(process, restored)
-    kernels = Kernels(process, bodies.kernels, blobs, store, strings)
+    kernels = Kernels(process, bodies.kernels, blobs, store, strings, trim=trim)
     topology = Topology(process, bodies, kernels.kernel_index)
     records = Records(process, bodies)
     history = log(process, strings)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from foundry.binary.trim import trimmed
 from foundry.image import layout
 from foundry.image.blobs import Blobs
 from foundry.image.strings import Strings
@@ -19,7 +18,14 @@ class Kernels:
     """The images and the kernels in use; `kernel_index` gives the image's number of a model's kernel."""
 
     def __init__(
-        self, process: Process, used: Sequence[int], blobs: Sequence[bytes], store: Blobs, strings: Strings
+        self,
+        process: Process,
+        used: Sequence[int],
+        blobs: Sequence[bytes],
+        store: Blobs,
+        strings: Strings,
+        *,
+        trim: bool,
     ) -> None:
         options: list[tuple[int, int]] = []
         rows: list[list[object]] = []
@@ -42,7 +48,8 @@ class Kernels:
                 ]
             )
             options.extend(image.options)
-        self._trim(process, used, blobs, store, rows)
+        if trim:
+            self._trim(process, used, blobs, store, rows)
         self.images = np.array([tuple(row) for row in rows], layout.KERNEL_IMAGE)
         self.options = np.zeros(len(options), layout.OPTION)
         self.options["option"] = [option for option, _ in options]
@@ -58,6 +65,8 @@ class Kernels:
         rows: list[list[object]],
     ) -> None:
         """Add images with no other kernels than graphs use beside those that have more, for graphs alone."""
+        from foundry.binary.trim import trimmed  # most restores do not ask for it
+
         wanted: dict[int, set[str]] = {}
         for number in used:
             wanted.setdefault(process.kernels[number].image, set()).add(process.kernels[number].name)

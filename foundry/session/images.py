@@ -24,7 +24,7 @@ def folder_for(archive_path: Path, summary: Summary, place: Location, listener: 
     roles = [process.role for process in summary.processes]
     if not roles:
         raise MismatchError(f"`{archive_path}` holds no process", code="mismatch-no-graphs", hint="capture again")
-    candidates = images.candidates(place, summary.capture_id, native.ABI, summary.proof_id)
+    candidates = images.candidates(place, summary.capture_id, native.ABI, summary.proof_id, trimmed=around.trims)
     hook = native.Hook()
 
     def ready(folder: Path) -> bool:
@@ -52,7 +52,8 @@ def _make(
 
         capture = archive.read(archive_path, find)
         for process in capture.processes:
-            image.build(capture, process.role, temporary / f"{process.role}{images.SUFFIX}", capture_id)
+            path = temporary / f"{process.role}{images.SUFFIX}"
+            image.build(capture, process.role, path, capture_id, trim=around.trims)
         around.note(capture, temporary)
         early.note(capture, temporary)
 

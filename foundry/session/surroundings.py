@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from foundry import env
 from foundry.compat import compare, packages
 from foundry.compat.compare import Library
 from foundry.compat.items import Item
@@ -50,6 +51,11 @@ class Surroundings:
         from foundry.compat.library_files import LibraryFiles
 
         return LibraryFiles(self._folders, self._environment, self._programs)
+
+    @property
+    def trims(self) -> bool:
+        """Whether graphs are to take their kernels from images that hold no others."""
+        return self._environment.get(env.TRIM) == "1"
 
     def packages(self) -> dict[str, str]:
         """Versions of the packages that the command would import; empty if it is no Python."""

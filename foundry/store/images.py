@@ -36,10 +36,14 @@ Made = Callable[[], bool]
 """Tells whether the images are there meanwhile."""
 
 
-def candidates(location: Location, capture_id: str, abi: int, proof: str = "") -> list[Path]:
-    """Where the images of a capture, with that proof, may be; the last is where they can be made."""
+def candidates(location: Location, capture_id: str, abi: int, proof: str = "", *, trimmed: bool = False) -> list[Path]:
+    """Where the images of a capture, with that proof, may be; the last is where they can be made.
+
+    `trimmed`: those that hold kernel images for graphs alone.
+    """
     proven = f"-{sha256(proof.encode()).hexdigest()[:16]}" if proof else ""
-    return [folder / "images" / f"{capture_id[:32]}{proven}-{abi}" for folder in location.folders]
+    less = "-trimmed" if trimmed else ""
+    return [folder / "images" / f"{capture_id[:32]}{proven}-{abi}{less}" for folder in location.folders]
 
 
 def ready(folder: Path, roles: list[str], fault_of: Fault) -> bool:

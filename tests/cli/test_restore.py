@@ -122,6 +122,12 @@ class TestStart:
         assert images[0].stat().st_ino == inode
         assert [path.name for path in images[0].parent.parent.iterdir()] == [images[0].parent.name]
 
+    def test_images_with_trimmed_kernels_are_others(self, foundry_command: CommandLine, archive_path: Path) -> None:
+        for asked in ({}, {"FOUNDRY_TRIM": "1"}, {"FOUNDRY_TRIM": "1"}, {}):
+            foundry_command.run("restore", *ALLOWED, archive_path, "--", "true", environment=asked)
+        first, second = sorted(path.name for path in (foundry_command.store / "images").iterdir())
+        assert second == f"{first}-trimmed"
+
     def test_a_damaged_image_is_made_again(self, foundry_command: CommandLine, archive_path: Path) -> None:
         foundry_command.run("restore", *ALLOWED, archive_path, "--", "true")
         (image,) = foundry_command.store.glob("images/*/*.image")

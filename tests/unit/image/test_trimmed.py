@@ -27,7 +27,9 @@ LAYOUTS = {
 }
 
 
-def built(folder: Path, images: Callable[[SpoolWriter], None], uses: list[tuple[int, str]]) -> ImageFile:
+def built(
+    folder: Path, images: Callable[[SpoolWriter], None], uses: list[tuple[int, str]], *, trim: bool = True
+) -> ImageFile:
     """Give the restore image of a graph that uses kernels of images by their handles."""
     spool = SpoolWriter(folder / "spool")
     spool.driver()
@@ -41,12 +43,20 @@ def built(folder: Path, images: Callable[[SpoolWriter], None], uses: list[tuple[
         nodes.append(kernel_node(0x700 + number, bytes(sum(layout[-1]))))
     spool.graph(0x90, body(nodes), ("decode", "1"), 0xC0)
     capture, _ = pack(spool.write())
-    image.build(capture, "python-0", folder / "x.image", "00" * 32)
+    image.build(capture, "python-0", folder / "x.image", "00" * 32, trim=trim)
     return ImageFile(folder / "x.image")
 
 
 def rows(file: ImageFile) -> list[tuple[bytes, int, int]]:
     return [(file.blob(row["blob"]), int(row["instance"]), int(row["whole"])) for row in file.images]
+
+
+def test_there_is_none_unless_asked_for(tmp_path: Path) -> None:
+    file = built(
+        tmp_path, lambda spool: spool.image(0x10, SEVERAL, KEY, api=1, context=0xC0), [(0x10, CALLS)], trim=False
+    )
+    assert rows(file) == [(SEVERAL, 0, NONE)]
+    assert file.kernels["image"].tolist() == [0]
 
 
 def test_one_with_the_kernels_of_graphs_stands_beside_the_whole_image(tmp_path: Path) -> None:
