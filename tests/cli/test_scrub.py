@@ -205,7 +205,7 @@ def test_images_that_cannot_be_made_leave_the_archive_as_it_was(
 ) -> None:
     program = (
         "import sys; from foundry import image; from foundry.cli.main import main\n"
-        "def fail(*_): raise OSError(28, 'No space left on device')\n"
+        "def fail(*_, **__): raise OSError(28, 'No space left on device')\n"
         "image.build = fail; main()"
     )
     given = ["capture", "--sim", "--scrub", "-o", "a.fdry", "--", *words(command, "quiet")]

@@ -74,7 +74,7 @@ def survives(path: Path) -> bool:
     except ArchiveError:
         return False
     for process in capture.processes:
-        build_image(capture, process.role, path.with_suffix(".image"), bytes(32))
+        build_image(capture, process.role, path.with_suffix(".image"), bytes(32), trim=False)
     return True
 
 
