@@ -51,6 +51,15 @@ class Answers:
         self._keys.add(text)
         return text
 
+    def recorded(self, key: str) -> dict[str, Any]:
+        """Return the metadata that the archive has of a graph; empty if there is none, or nothing is restored."""
+        if self.hook.mode() is not Mode.RESTORE:
+            return {}
+        try:
+            return _parse(self.hook.metadata(self.hook.find(self.name, key)))
+        except FoundryError:
+            return {}
+
     def restore(self, key: str, check: Check, subject: Witnessed | None = None) -> tuple[int, dict[str, Any]] | None:
         """Return handle and metadata of a graph that is built and proven usable, or None with `reasons[key]` set.
 

@@ -148,7 +148,7 @@ class GraphSet:
             if reason is not None:
                 self._answers.give_up(call.key, reason)
                 return self._plain(call, device)
-            ground = self._ground(device)
+            ground = self._ground(device, call.key)
             if mode is Mode.RESTORE:
                 graph = self._restore(call, ground)
                 if graph is not None:
@@ -161,13 +161,13 @@ class GraphSet:
             self._streams[device.index] = torch.cuda.Stream(device)
         return self._streams[device.index]
 
-    def _ground(self, device: torch.device) -> _Ground:
+    def _ground(self, device: torch.device, key: str) -> _Ground:
         if device.index not in self._grounds:
-            memory.settle(device)
-            state = generator_state(device)
             base = self.hook.range_base(device.index)
+            layout = memory.settle_as(device, base, self._answers.recorded(key).get("layout"))
+            watched = _digest(self._watched, device, base)
             self._grounds[device.index] = _Ground(
-                device, self._stream(device), state, memory.layout(device, base), _digest(self._watched, device, base)
+                device, self._stream(device), generator_state(device), layout, watched
             )
         return self._grounds[device.index]
 

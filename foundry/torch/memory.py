@@ -40,6 +40,21 @@ def settle(device: torch.device) -> None:
     torch.cuda.empty_cache()
 
 
+def settle_as(device: torch.device, base: int, expected: str | None) -> str:
+    """Settle, and return the `layout` then. Spares the collection of garbage where the layout is that of a capture.
+
+    To collect is slow with torch's many objects. Where no block is more or less than at capture, none hangs on garbage.
+    """
+    torch.cuda.synchronize(device)
+    clear_workspaces()
+    found = layout(device, base)
+    if found == expected:
+        torch.cuda.empty_cache()
+        return found
+    settle(device)
+    return layout(device, base)
+
+
 def clear_workspaces() -> None:
     """Drop torch's cuBLAS workspaces; the next call of cuBLAS takes a new one from where it then allocates."""
     clear = getattr(torch._C, "_cuda_clearCublasWorkspaces", None)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import json
 from typing import Any
 
@@ -115,6 +116,51 @@ def test_another_layout_of_torchs_memory_is_captured_anew(start: Any) -> None:
     assert not graph.restored
     assert "live allocations" in graph.reason
     del held
+
+
+class Cycle:
+    """Garbage that holds a tensor until it is collected."""
+
+    def __init__(self, held: Any) -> None:
+        self.held, self.itself = held, self
+
+
+def collections(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    counted: list[int] = []
+    collect = gc.collect
+    monkeypatch.setattr(gc, "collect", lambda: counted.append(collect()))
+    return counted
+
+
+def test_a_restore_collects_no_garbage_where_torchs_memory_lies_as_at_capture(
+    start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = collections(monkeypatch)
+    captured = start(Mode.CAPTURE)
+    one_graph(captured)
+    assert len(counted) == 1
+    assert one_graph(start(Mode.RESTORE, captured)).restored
+    assert len(counted) == 1
+
+
+def test_garbage_that_holds_torchs_memory_is_collected_in_capture_and_restore(
+    start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def garbage(world: Any) -> Any:
+        x = world.torch.empty(4)
+        gc.disable()
+        Cycle(world.torch.empty(1))
+        return world.graph_set().capture_or_restore(8, double(world), (x,))
+
+    counted = collections(monkeypatch)
+    try:
+        captured = start(Mode.CAPTURE)
+        garbage(captured)
+        assert len(counted) == 1
+        assert garbage(start(Mode.RESTORE, captured)).restored
+        assert len(counted) == 2
+    finally:
+        gc.enable()
 
 
 def test_a_watched_tensor_that_moved_is_named(start: Any) -> None:
