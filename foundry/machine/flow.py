@@ -22,6 +22,7 @@ from foundry.machine.values import (
     State,
     Value,
     compared,
+    guard,
     made,
     predicate,
     register,
@@ -114,14 +115,14 @@ class Flow:
                 if steps > MOST_STEPS or not 0 <= at < len(self._low):
                     return None
                 successors = (at + 1,)
-                guard = predicate(state, self._low[at] >> 12 & 7, self._low[at] >> 15 & 1)
-                if guard is not None:
-                    sources |= guard[2]
-                if guard is None or guard[1]:
+                held = guard(state, self._opcode[at], self._low[at])
+                if held is not None:
+                    sources |= held[2]
+                if held is None or held[1]:
                     if self._kind[at] != Access.NOTHING and not self._read(at, state, launch, spans, sources):
                         return None
-                    successors = self._after(at, state, guard is not None, sources)
-                    self._change(at, state, guard is not None, launch)
+                    successors = self._after(at, state, held is not None, sources)
+                    self._change(at, state, held is not None, launch)
                 if len(successors) != 1 or successors[0] != at + 1 or at + 1 in self._leaders:
                     break
                 at += 1

@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from foundry.machine.writes import table
+from foundry.machine.writes import table, uniform_guard
 
 NO_REGISTER, NO_UNIFORM, ALWAYS = 255, 63, 7
 TOP = 1 << 32
@@ -84,6 +84,14 @@ def predicate(state: State, number: int, negated: int, *, uniform: bool = False)
         else state.get((UNIFORM_PREDICATE if uniform else PREDICATE) + number)
     )
     return (1 - held[0], 1 - held[1], held[2]) if held and negated else held
+
+
+def guard(state: State, opcode: int, low: int) -> Value | None:
+    """Read the predicate that an instruction depends on. Its opcode tells whether that is a uniform one."""
+    number, uniform = low >> 12 & 7, uniform_guard().get(opcode)
+    if uniform is None and number != ALWAYS:
+        return None
+    return predicate(state, number, low >> 15 & 1, uniform=bool(uniform))
 
 
 def _a(state: State, low: int, uniform: bool) -> Value | None:

@@ -1,7 +1,7 @@
-"""Which registers an instruction may write, by the low 12 bits of its first half, from Turing to Hopper.
+"""Which registers an instruction may write and which predicate guards it, by its opcode, from Turing to Hopper.
 
-Whoever follows values through code must forget what an instruction may write. What stands in no list here may write
-anything.
+An opcode is the low 12 bits of an instruction's first half. Whoever follows values through code must forget what an
+instruction may write. What stands in no list here may write anything, and may be guarded by anything.
 """
 
 from __future__ import annotations
@@ -46,6 +46,23 @@ _OPCODES = {
     Writes(1, 0, True): "9c3",
     Writes(2, 0, True): "ab9 abb",
 }
+
+
+_TO_UNIFORM = 0x0CA
+"""Moves a register to a uniform one; all others that write uniform registers work on these alone."""
+_OF_A_THREAD = frozenset((0x388, 0x942, 0x947, 0x94D))
+"""Instructions that write nothing and were seen with the guard of a thread. Of the others it is not known."""
+
+
+@lru_cache(1)
+def uniform_guard() -> dict[int, bool]:
+    """Tell for opcodes whether a uniform predicate guards them; it is not known of those that are missing."""
+    found = dict.fromkeys(_OF_A_THREAD, False)
+    for opcode, kind in table().items():
+        if kind.registers or kind.predicates:
+            found[opcode] = kind.uniform and opcode & 0x1FF != _TO_UNIFORM
+    del found[0x9C3]  # reads a special register into a uniform one; never seen with a guard
+    return found
 
 
 @lru_cache(1)

@@ -20,7 +20,7 @@ from foundry.binary.cubin import Cubin
 from foundry.machine.architectures import ARCHITECTURES as KNOWN
 from foundry.machine.code import accesses
 from foundry.machine.flow import BEGIN_SYNC, BRANCH, BRANCH_UNIFORM, CALL, Flow
-from foundry.machine.writes import table
+from foundry.machine.writes import table, uniform_guard
 
 TOOL = os.environ.get("FOUNDRY_NVDISASM") or shutil.which("nvdisasm")
 MORE = os.environ.get("FOUNDRY_CUBINS")
@@ -37,8 +37,9 @@ NO_TARGET = ("ST", "RED", "BRA", "BAR", "EXIT", "BSYNC", "BSSY", "WARPSYNC", "BR
 
 @dataclass(frozen=True)
 class Line:
-    """An instruction as the disassembler writes it, without its guard."""
+    """An instruction as the disassembler writes it, its guard apart."""
 
+    guard: str
     text: str
     low: int
     high: int
@@ -63,7 +64,8 @@ def disassembled(code: bytes, architecture: int, folder: Path) -> list[Line]:
     found, first = [], None
     for line in done.stdout.splitlines():
         if match := LINE.match(line):
-            first = re.sub(r"^@!?U?P\w+\s+", "", match[1]), int(match[2], 16)
+            guard, text = re.fullmatch(r"(?:@!?(U?P\w+)\s+)?(.*)", match[1]).groups("")
+            first = guard, text, int(match[2], 16)
         elif first and (match := SECOND.match(line)):
             found.append(Line(*first, int(match[1], 16)))
             first = None
@@ -116,6 +118,21 @@ def test_branches_go_where_the_disassembler_says_and_writes_are_forgotten(progra
             if line.low & 0xFFF in (BRANCH, BRANCH_UNIFORM, BEGIN_SYNC, CALL) and target:
                 assert flow._target(at) * 16 == int(target[1], 16), (name, line)
             assert _written(line) <= _forgotten(line), (name, line)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [each for _, each in PROGRAMS if each.architecture <= 90],
+    ids=[name for name, each in PROGRAMS if each.architecture <= 90],
+)
+def test_the_opcode_tells_which_kind_of_predicate_guards(program: Cubin, tmp_path: Path) -> None:
+    for name in program.kernels:
+        code = program.code(name)
+        assert code is not None
+        for line in disassembled(code, program.architecture, tmp_path):
+            uniform = uniform_guard().get(line.low & 0xFFF)
+            if line.guard and uniform is not None:
+                assert line.guard.startswith("U") == uniform, (name, line)
 
 
 def _written(line: Line) -> set[str]:
