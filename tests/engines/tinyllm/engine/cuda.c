@@ -9,7 +9,6 @@
 #include "row_math.h"
 
 #define THREADS 128
-#define CAPTURE_THREAD_LOCAL 1
 #define STREAM_NON_BLOCKING 1
 
 #define KERNELS(X)                                                                                                     \
@@ -151,26 +150,6 @@ static void add(struct device *device, const struct tensor *to, const struct ten
 
 void *cuda_stream(struct device *device) {
     return cuda_of(device)->stream;
-}
-
-void *cuda_capture(struct device *device, void (*work)(void *user), void *user) {
-    const struct driver *driver = &cuda_of(device)->driver;
-    void *graph = NULL, *exec = NULL;
-    DRIVE(driver, cuStreamBeginCapture, cuda_stream(device), CAPTURE_THREAD_LOCAL);
-    work(user);
-    DRIVE(driver, cuStreamEndCapture, cuda_stream(device), &graph);
-    DRIVE(driver, cuGraphInstantiateWithFlags, &exec, graph, 0);
-    DRIVE(driver, cuGraphDestroy, graph);
-    return exec;
-}
-
-void cuda_launch_graph(struct device *device, void *exec) {
-    DRIVE(&cuda_of(device)->driver, cuGraphLaunch, exec, cuda_stream(device));
-}
-
-void cuda_drop_graph(struct device *device, void *exec) {
-    wait_for_stream(device);
-    DRIVE(&cuda_of(device)->driver, cuGraphExecDestroy, exec);
 }
 
 const void *cuda_image(struct device *device, size_t *bytes) {

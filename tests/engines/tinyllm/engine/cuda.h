@@ -1,4 +1,4 @@
-/* The device behind libcuda.so.1, a GPU or the simulator: the operations as kernels on one stream, and their graphs. */
+/* The device behind libcuda.so.1, a GPU or the simulator: the operations as kernels on one stream. */
 #ifndef TINYLLM_CUDA_H
 #define TINYLLM_CUDA_H
 
@@ -10,9 +10,5 @@ struct device *cuda_open(void);
 void *cuda_stream(struct device *device);
 /* The image that its kernels are from, and its size if that is asked for. */
 const void *cuda_image(struct device *device, size_t *bytes);
-/* Captures what `launch` launches and returns the exec. */
-void *cuda_capture(struct device *device, void (*launch)(void *user), void *user);
-void cuda_launch_graph(struct device *device, void *exec);
-void cuda_drop_graph(struct device *device, void *exec);
 
 #endif

@@ -24,13 +24,7 @@ typedef int driver_result; /* 0 = success */
     X(cuMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, (void *to, uint64_t from, size_t bytes, void *stream))                  \
     X(cuLaunchKernel, cuLaunchKernel,                                                                                  \
       (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,          \
-       unsigned block_z, unsigned shared_bytes, void *stream, void **parameters, void **extra))                        \
-    X(cuStreamBeginCapture, cuStreamBeginCapture_v2, (void *stream, int mode))                                         \
-    X(cuStreamEndCapture, cuStreamEndCapture, (void *stream, void **graph))                                            \
-    X(cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, (void **exec, void *graph, unsigned long long flags))  \
-    X(cuGraphLaunch, cuGraphLaunch, (void *exec, void *stream))                                                        \
-    X(cuGraphExecDestroy, cuGraphExecDestroy, (void *exec))                                                            \
-    X(cuGraphDestroy, cuGraphDestroy, (void *graph))
+       unsigned block_z, unsigned shared_bytes, void *stream, void **parameters, void **extra))
 
 struct driver {
 #define X(name, exported, parameters) driver_result(*name) parameters;

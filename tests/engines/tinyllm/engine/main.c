@@ -84,14 +84,17 @@ static void print_result(const struct tokenizer *tokenizer, const char *prompt, 
 
 static void print_statistics(const struct scheduler *scheduler, double start, double ready, double end) {
     const struct runner *runner = scheduler->runner;
+    const foundry_keyed_counts counts = runner_counts(runner);
+    fprintf(stderr, "{\"mode\": \"%s\", \"passes\": %ld", hook_mode(), scheduler->passes);
+#define X(name) fprintf(stderr, ", \"" #name "\": %llu", (unsigned long long)counts.name);
+    RUNNER_COUNTS(X)
+#undef X
     fprintf(
         stderr,
-        "{\"mode\": \"%s\", \"passes\": %ld, \"eager\": %ld, \"captured\": %ld, \"replayed\": %ld, \"restored\": %ld, "
-        "\"dropped\": %ld, \"drafts\": %ld, \"drafts_kept\": %ld, \"hook_stream_captures\": %llu, "
-        "\"hook_graphs_instantiated\": %llu, \"hook_kernel_launches\": %llu, \"seconds_ready\": %.6f, "
-        "\"seconds_first_token\": %.6f, \"tokens_a_second\": %.1f}\n",
-        hook_mode(), scheduler->passes, runner->eager, runner->captured, runner->replayed, runner->restored,
-        runner->dropped, scheduler->drafts, scheduler->drafts_kept, (unsigned long long)hook_counter("stream_captures"),
+        ", \"drafts\": %ld, \"drafts_kept\": %ld, \"hook_stream_captures\": %llu, \"hook_graphs_instantiated\": %llu, "
+        "\"hook_kernel_launches\": %llu, \"seconds_ready\": %.6f, \"seconds_first_token\": %.6f, "
+        "\"tokens_a_second\": %.1f}\n",
+        scheduler->drafts, scheduler->drafts_kept, (unsigned long long)hook_counter("stream_captures"),
         (unsigned long long)hook_counter("graphs_instantiated"), (unsigned long long)hook_counter("kernel_launches"),
         ready - start, scheduler->first_token - start, (double)scheduler->tokens / (end - ready));
 }
@@ -127,15 +130,17 @@ int main(int count, char **words) {
     if (options.encode) return encode(&options);
     struct tokenizer tokenizer = open_tokenizer(options.model);
     char *path = path_in(options.model, "model.safetensors");
-    model_open(&model, strcmp(options.device, "cpu") ? cuda_open() : cpu_open(), path);
+    model_open(&model, strcmp(options.device, "cpu") ? cuda_open() : cpu_open(), path, options.buffers);
     free(path);
     if (model.configuration.vocabulary != tokenizer.count)
         fail("the model has %d tokens, the tokenizer %d", model.configuration.vocabulary, tokenizer.count);
-    runner_open(&runner, &model, options.graphs, options.held);
+    const struct runner_options kept = {options.graphs, options.held, options.dedicated, options.floor};
+    runner_open(&runner, &model, &kept);
     scheduler_open(&scheduler, &runner, tokenizer.end, options.window);
     runner_warm(&runner);
-    const int code =
-        options.once ? run_once(&options, &scheduler, &tokenizer, start) : serve(options.port, &scheduler, &tokenizer);
+    const int code = options.parity ? runner_parity(&runner)
+                     : options.once ? run_once(&options, &scheduler, &tokenizer, start)
+                                    : serve(options.port, &scheduler, &tokenizer);
     scheduler_close(&scheduler);
     runner_close(&runner);
     model_close(&model);

@@ -104,9 +104,9 @@ static void fill_angles(struct model *model) {
     free(sines);
 }
 
-void model_open(struct model *model, struct device *device, const char *path) {
+void model_open(struct model *model, struct device *device, const char *path, int buffers) {
     struct safetensors file = safetensors_open(path);
-    *model = (struct model){.configuration = read_configuration(&file), .device = device};
+    *model = (struct model){.configuration = read_configuration(&file), .device = device, .buffers = buffers};
     const struct configuration *sizes = &model->configuration;
     model->table = quantised(model, &file, "table", sizes->vocabulary, sizes->hidden);
     model->head = quantised(model, &file, "head", sizes->vocabulary, sizes->hidden);
@@ -118,7 +118,7 @@ void model_open(struct model *model, struct device *device, const char *path) {
     const long moving = 3 * MOST_ROWS + MOST_STREAMS * model_stream_pages(model);
     const long keys = (long)sizes->key_heads * sizes->head_size, all = (long)sizes->heads * sizes->head_size;
     model->moving = take_memory((size_t)moving, sizeof *model->moving);
-    model->inputs = room(model, ELEMENT_INT32, moving, 1);
+    model->inputs = room(model, ELEMENT_INT32, buffers, moving);
     model->stand = room(model, ELEMENT_FLOAT, MOST_ROWS, sizes->hidden);
     model->normed = room(model, ELEMENT_FLOAT, MOST_ROWS, sizes->hidden);
     model->query = room(model, ELEMENT_FLOAT, MOST_ROWS, all);

@@ -8,6 +8,7 @@
 #define MOST_STREAMS 4
 #define LARGEST_WINDOW 4
 #define MOST_ROWS (MOST_STREAMS * LARGEST_WINDOW)
+#define MOST_BUFFERS 4
 
 struct configuration {
     int layers, hidden, heads, key_heads, head_size, inner, vocabulary, context;
@@ -23,7 +24,8 @@ struct layer {
     struct quantised query, key, value, output, gate, up, down;
 };
 
-/* What decides which launches a pass makes. Everything else lies in device memory. */
+/* What decides which launches a pass makes. Everything else lies in device memory, in one of the buffers of inputs:
+ * which one is the only host value that launches take and that moves. */
 struct shape {
     int streams; /* 1, 2 or 4 */
     int window;  /* rows of each stream, 1 to LARGEST_WINDOW */
@@ -33,6 +35,7 @@ struct shape {
 /* The rows of a pass, `window` of each stream after another. Padding has position -1, its token is not looked at. */
 struct batch {
     struct shape shape;
+    int buffer;
     int tokens[MOST_ROWS], positions[MOST_ROWS];
     const int *pages[MOST_STREAMS]; /* model_stream_pages() entries each; NULL for a stream of padding */
 };
@@ -43,19 +46,21 @@ struct model {
     struct quantised table, head;
     struct tensor last_norm, cosines, sines;
     struct layer *layers;
-    struct tensor inputs; /* what moves, written once a pass: tokens, positions, streams, pages */
-    int *moving;          /* the same on the host */
+    struct tensor inputs; /* written once a pass: tokens, positions, streams, pages; a row of them for each buffer */
+    int *moving;          /* one buffer on the host */
+    int buffers;
     struct tensor stand, normed, query, key, value, mixed, gate, up, partials, logits;
 };
 
-void model_open(struct model *model, struct device *device, const char *path);
+/* `buffers` of inputs, for passes to take by turns. */
+void model_open(struct model *model, struct device *device, const char *path, int buffers);
 void model_close(struct model *model);
 int model_stream_pages(const struct model *model); /* pages of a stream of full length */
 int model_chunks(int positions);                   /* that so many positions take */
 
 /* Writes what moves, then launches the pass, or lets the caller replay it, then reads one row of logits a row. */
 void model_write(struct model *model, const struct batch *batch);
-void model_launch(struct model *model, struct shape shape);
+void model_launch(struct model *model, struct shape shape, int buffer);
 void model_read(struct model *model, struct shape shape, float *logits);
 
 /* Calls `visit` for each tensor that launches refer to, in a fixed order. */

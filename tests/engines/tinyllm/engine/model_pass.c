@@ -3,10 +3,19 @@
 
 #include "model.h"
 
+/* The inputs of a buffer, in one column. */
+static struct tensor open_inputs(struct model *model, int buffer) {
+    struct tensor row = tensor_rows(&model->inputs, buffer, 1);
+    struct tensor inputs = tensor_reshape(&row, 2, (long[]){model->inputs.shape[1], 1});
+    tensor_drop(&row);
+    return inputs;
+}
+
 void model_write(struct model *model, const struct batch *batch) {
+    struct tensor inputs = open_inputs(model, batch->buffer);
     const int pages = model_stream_pages(model), rows = batch->shape.streams * batch->shape.window;
     int *tokens = model->moving, *positions = tokens + MOST_ROWS, *streams = positions + MOST_ROWS;
-    memset(model->moving, 0, tensor_bytes(&model->inputs));
+    memset(model->moving, 0, tensor_bytes(&inputs));
     for (int row = 0; row < MOST_ROWS; row++) {
         positions[row] = row < rows ? batch->positions[row] : -1;
         tokens[row] = positions[row] < 0 ? 0 : batch->tokens[row];
@@ -15,7 +24,8 @@ void model_write(struct model *model, const struct batch *batch) {
     for (int stream = 0; stream < batch->shape.streams; stream++)
         if (batch->pages[stream])
             memcpy(streams + MOST_ROWS + stream * pages, batch->pages[stream], (size_t)pages * sizeof(int));
-    model->device->write(model->device, &model->inputs, model->moving);
+    model->device->write(model->device, &inputs, model->moving);
+    tensor_drop(&inputs);
 }
 
 /* The views of one pass: the first rows of each tensor of the model. */
@@ -24,10 +34,11 @@ struct views {
     struct places places;
 };
 
-static struct views open_views(struct model *model, long rows) {
-    struct tensor table = tensor_rows(&model->inputs, 3 * MOST_ROWS, model->inputs.shape[0] - 3 * MOST_ROWS);
+static struct views open_views(struct model *model, long rows, int buffer) {
+    struct tensor inputs = open_inputs(model, buffer);
+    struct tensor table = tensor_rows(&inputs, 3 * MOST_ROWS, inputs.shape[0] - 3 * MOST_ROWS);
     struct views views = {
-        .tokens = tensor_rows(&model->inputs, 0, rows),
+        .tokens = tensor_rows(&inputs, 0, rows),
         .stand = tensor_rows(&model->stand, 0, rows),
         .normed = tensor_rows(&model->normed, 0, rows),
         .query = tensor_rows(&model->query, 0, rows),
@@ -38,10 +49,11 @@ static struct views open_views(struct model *model, long rows) {
         .up = tensor_rows(&model->up, 0, rows),
         .partials = tensor_rows(&model->partials, 0, rows),
         .logits = tensor_rows(&model->logits, 0, rows),
-        .places = {tensor_rows(&model->inputs, MOST_ROWS, rows), tensor_rows(&model->inputs, 2 * MOST_ROWS, rows),
+        .places = {tensor_rows(&inputs, MOST_ROWS, rows), tensor_rows(&inputs, 2 * MOST_ROWS, rows),
                    tensor_reshape(&table, 2, (long[]){MOST_STREAMS, model_stream_pages(model)})},
     };
     tensor_drop(&table);
+    tensor_drop(&inputs);
     return views;
 }
 
@@ -87,9 +99,9 @@ static void feed_forward(struct model *model, struct layer *layer, struct views 
     device->add(device, &views->stand, &views->normed);
 }
 
-void model_launch(struct model *model, struct shape shape) {
+void model_launch(struct model *model, struct shape shape, int buffer) {
     struct device *device = model->device;
-    struct views views = open_views(model, (long)shape.streams * shape.window);
+    struct views views = open_views(model, (long)shape.streams * shape.window, buffer);
     device->embed(device, &views.stand, &views.tokens, &model->table.weights, &model->table.scales);
     for (int i = 0; i < model->configuration.layers; i++) {
         attend(model, &model->layers[i], &views, shape.chunks);

@@ -12,6 +12,7 @@
 static const char help[] =
     "tinyllm --model FOLDER [--device cuda|cpu] [--port N]     serve on 127.0.0.1 until SIGINT or SIGTERM\n"
     "tinyllm --model FOLDER --once --prompt TEXT [--prompt ...]  print what each prompt gives, one JSON line each\n"
+    "tinyllm --model FOLDER --parity                             compare passes through graphs with those without\n"
     "tinyllm --model FOLDER --encode TEXT                        print the tokens of a text\n"
     "\n"
     "  --tokens N       at most so many for each prompt (16)\n"
@@ -20,6 +21,9 @@ static const char help[] =
     "  --ignore-end     go on after the token that ends a text\n"
     "  --window N       rows of a stream in one pass, 1 to 4 (4)\n"
     "  --held N         graphs that are kept at once (64)\n"
+    "  --buffers N      buffers that inputs of passes lie in by turns, 1 to 4 (1): with several, graphs are updated\n"
+    "  --dedicated N    instead, up to N graphs for each shape, none of which is updated (0)\n"
+    "  --floor N        MiB of free device memory below which no graph is kept (0)\n"
     "  --logits         with --once: print the logits behind the first prompt, too\n"
     "  --statistics     with --once: print counts and times as a JSON line on stderr\n"
     "\n"
@@ -45,6 +49,7 @@ static bool read_flag(struct options *options, const char *option) {
         const char *name;
         bool *flag;
     } flags[] = {{"--once", &options->once},
+                 {"--parity", &options->parity},
                  {"--statistics", &options->statistics},
                  {"--logits", &options->logits},
                  {"--ignore-end", &options->ignore_end}};
@@ -74,6 +79,12 @@ static void read_value(struct options *options, const char *option, const char *
         options->window = (int)number(option, word, 1, LARGEST_WINDOW, true);
     } else if (!strcmp(option, "--held")) {
         options->held = (int)number(option, word, 1, MOST_HELD, true);
+    } else if (!strcmp(option, "--buffers")) {
+        options->buffers = (int)number(option, word, 1, MOST_BUFFERS, true);
+    } else if (!strcmp(option, "--dedicated")) {
+        options->dedicated = (int)number(option, word, 0, MOST_HELD, true);
+    } else if (!strcmp(option, "--floor")) {
+        options->floor = (uint64_t)number(option, word, 0, 1e9, true) << 20;
     } else if (!strcmp(option, "--port")) {
         options->port = (int)number(option, word, 0, 65535, true);
     } else {
@@ -87,6 +98,7 @@ struct options options_read(int count, char **words) {
                               .tokens = 16,
                               .window = LARGEST_WINDOW,
                               .held = MOST_HELD,
+                              .buffers = 1,
                               .port = 8000};
     for (int at = 1; at < count; at++) {
         if (!strcmp(words[at], "--help")) {
@@ -100,6 +112,8 @@ struct options options_read(int count, char **words) {
     }
     if (!options.model) refuse("--model names the folder of model.safetensors and merges.txt");
     if (options.graphs && strcmp(options.device, "cuda")) refuse("%s=1 needs --device cuda", GRAPHS_SWITCH);
+    if (options.parity && !options.graphs) refuse("--parity needs %s=1", GRAPHS_SWITCH);
+    if (options.parity && options.buffers == 1) options.buffers = 2;
     if (options.once && !options.prompt_count) refuse("--once needs a --prompt");
     return options;
 }

@@ -10,10 +10,10 @@
 struct options {
     bool graphs; /* of the environment */
     const char *model, *device, *encode;
-    bool once, statistics, logits, ignore_end;
+    bool once, parity, statistics, logits, ignore_end;
     const char *prompts[MOST_PROMPTS];
-    int prompt_count, tokens, window, held, port;
-    uint64_t seed;
+    int prompt_count, tokens, window, held, dedicated, buffers, port;
+    uint64_t seed, floor;
     double temperature;
 };
 

@@ -26,6 +26,7 @@ static void mix_tensor(const struct tensor *tensor, void *user) {
     mix(mark, tensor_bytes(tensor));
 }
 
+/* Of all that graphs are built for and that no key names. */
 static char *make_fingerprint(struct model *model) {
     struct mark mark = {0xCBF29CE484222325u, hook_range_base()};
     struct text text = {0};
@@ -38,137 +39,89 @@ static char *make_fingerprint(struct model *model) {
     mix_bytes(&mark, &sizes->epsilon, sizeof sizes->epsilon);
     mix_bytes(&mark, image, image_bytes);
     model_each(model, mix_tensor, &mark);
-    text_format(&text, "tinyllm 1 %016llx", (unsigned long long)mark.hash);
+    text_format(&text, "%016llx", (unsigned long long)mark.hash);
     return text.bytes;
 }
 
-void runner_open(struct runner *runner, struct model *model, bool graphs, int most_held) {
-    *runner = (struct runner){.model = model, .graphs = graphs, .most_held = most_held};
-    if (graphs) runner->fingerprint = make_fingerprint(model);
-}
-
-static void drop_graph(struct runner *runner, struct held_graph *held) {
-    if (held->exec) cuda_drop_graph(runner->model->device, held->exec);
-    *held = (struct held_graph){0};
+void runner_open(struct runner *runner, struct model *model, const struct runner_options *options) {
+    static const char *const names[] = {"streams", "window", "chunks", "buffer"};
+    *runner = (struct runner){.model = model, .held = options->held};
+    if (!options->graphs) return;
+    char *fingerprint = make_fingerprint(model);
+    const foundry_keyed_options keyed = {.set = GRAPH_SET,
+                                         .stream = cuda_stream(model->device),
+                                         .names = names,
+                                         .shape_count = 3,
+                                         .moving_count = 1,
+                                         .most = (unsigned)options->held,
+                                         .dedicated = (unsigned)options->dedicated,
+                                         .floor = options->floor,
+                                         .inputs = fingerprint};
+    runner->cache = foundry_keyed_open(&keyed);
+    if (!runner->cache) fail("graphs cannot be kept: %s", foundry_keyed_reason(NULL));
+    free(fingerprint);
 }
 
 void runner_close(struct runner *runner) {
-    while (runner->held_count) drop_graph(runner, &runner->held[--runner->held_count]);
-    free(runner->fingerprint);
+    if (runner->cache) foundry_keyed_close(runner->cache);
     *runner = (struct runner){0};
 }
 
-static void name_key(struct shape shape, char *key, size_t size) {
-    snprintf(key, size, "streams=%d window=%d chunks=%d", shape.streams, shape.window, shape.chunks);
+int runner_launch(void *user, void *stream) {
+    const struct runner_work *work = user;
+    (void)stream; /* the device's */
+    model_launch(work->model, work->batch->shape, work->batch->buffer);
+    return 0;
 }
 
-static struct held_graph *find_held(struct runner *runner, struct shape shape) {
-    for (int i = 0; i < runner->held_count; i++)
-        if (!memcmp(&runner->held[i].shape, &shape, sizeof shape)) return &runner->held[i];
-    return NULL;
+void runner_key(const struct batch *batch, uint64_t *values) {
+    values[0] = (uint64_t)batch->shape.streams;
+    values[1] = (uint64_t)batch->shape.window;
+    values[2] = (uint64_t)batch->shape.chunks;
+    values[3] = (uint64_t)batch->buffer;
 }
 
-/* A place for one more graph. */
-static struct held_graph *make_room(struct runner *runner) {
-    if (runner->held_count < runner->most_held) return &runner->held[runner->held_count++];
-    struct held_graph *oldest = runner->held;
-    for (int i = 1; i < runner->held_count; i++)
-        if (runner->held[i].last_used < oldest->last_used) oldest = &runner->held[i];
-    drop_graph(runner, oldest);
-    runner->dropped++;
-    return oldest;
-}
-
-static void replay(struct runner *runner, struct held_graph *held) {
-    held->last_used = ++runner->clock;
-    runner->replayed++;
-    if (held->restored)
-        hook_launch(held->restored, cuda_stream(runner->model->device));
-    else
-        cuda_launch_graph(runner->model->device, held->exec);
-}
-
-static struct held_graph *hold_restored(struct runner *runner, struct shape shape, const char *key) {
-    void *graph = hook_find(GRAPH_SET, key, runner->fingerprint);
-    if (!graph) return NULL;
-    struct held_graph *held = make_room(runner);
-    *held = (struct held_graph){.shape = shape, .restored = graph, .last_used = ++runner->clock};
-    runner->restored++;
-    hook_count("warm_ups_skipped", 1);
-    hook_count("captures_skipped", 1);
-    return held;
-}
-
-struct work {
-    struct model *model;
-    struct shape shape;
-};
-
-static void launch_work(void *user) {
-    const struct work *work = user;
-    model_launch(work->model, work->shape);
-}
-
-static void hold_captured(struct runner *runner, struct shape shape, const char *key) {
-    struct work work = {runner->model, shape};
-    hook_graph_begin(GRAPH_SET, key);
-    void *exec = cuda_capture(runner->model->device, launch_work, &work);
-    hook_graph_end(runner->fingerprint);
-    *make_room(runner) = (struct held_graph){.shape = shape, .exec = exec, .last_used = ++runner->clock};
-    runner->captured++;
-    hook_count("captures_run", 1);
-}
-
-static void run_eager(struct runner *runner, struct shape shape) {
-    model_launch(runner->model, shape);
-    runner->eager++;
+static void warm_one(struct runner *runner, struct batch *batch) {
+    const uint64_t restored = runner_counts(runner).restored;
+    struct runner_work work = {runner->model, batch};
+    uint64_t values[4];
+    memset(batch->positions, -1, sizeof batch->positions);
+    model_write(runner->model, batch);
+    runner_key(batch, values);
+    const int result = foundry_keyed_warm(runner->cache, values, runner_launch, &work);
+    if (result > 0) fail("%s", foundry_keyed_reason(runner->cache));
+    if (result || (!strcmp(hook_mode(), "restore") && runner_counts(runner).restored == restored))
+        fprintf(stderr, "tinyllm: %s\n", foundry_keyed_reason(runner->cache));
 }
 
 void runner_warm(struct runner *runner) {
     static const int streams[] = {4, 2, 1};
-    if (!runner->graphs) return;
-    for (int chunks = model_chunks(runner->model->configuration.context); chunks; chunks--)
+    const struct configuration *sizes = &runner->model->configuration;
+    if (!runner->cache) return;
+    for (int chunks = model_chunks(sizes->context); chunks; chunks--)
         for (int i = 0; i < 3; i++)
-            for (int window = LARGEST_WINDOW; window && runner->held_count < runner->most_held; window--) {
-                struct batch batch = {.shape = {streams[i], window, chunks}};
-                char key[64];
-                name_key(batch.shape, key, sizeof key);
-                if (hold_restored(runner, batch.shape, key)) continue;
-                memset(batch.positions, -1, sizeof batch.positions);
-                hook_scratch_begin(key);
-                model_write(runner->model, &batch);
-                run_eager(runner, batch.shape);
-                runner->model->device->wait(runner->model->device);
-                hook_scratch_end();
-                hook_count("warm_ups_run", 1);
-                hold_captured(runner, batch.shape, key);
-            }
+            for (int window = LARGEST_WINDOW; window && (int)runner_counts(runner).held < runner->held; window--)
+                warm_one(runner, &(struct batch){.shape = {streams[i], window, chunks}});
     hook_commit();
 }
 
-static void run_keyed(struct runner *runner, struct shape shape) {
-    char key[64];
-    struct held_graph *held = find_held(runner, shape);
-    if (held) {
-        replay(runner, held);
-        return;
+void runner_pass(struct runner *runner, struct batch *batch, float *logits) {
+    struct runner_work work = {runner->model, batch};
+    uint64_t values[4];
+    batch->buffer = (int)(runner->passes++ % runner->model->buffers);
+    model_write(runner->model, batch);
+    if (runner->cache) {
+        runner_key(batch, values);
+        if (foundry_keyed_run(runner->cache, values, runner_launch, &work, NULL))
+            fail("%s", foundry_keyed_reason(runner->cache));
+    } else {
+        runner_launch(&work, NULL);
+        runner->eager++;
     }
-    name_key(shape, key, sizeof key);
-    held = hold_restored(runner, shape, key);
-    if (held) {
-        replay(runner, held);
-        return;
-    }
-    run_eager(runner, shape);
-    runner->model->device->wait(runner->model->device);
-    hold_captured(runner, shape, key);
+    model_read(runner->model, batch->shape, logits);
 }
 
-void runner_pass(struct runner *runner, const struct batch *batch, float *logits) {
-    model_write(runner->model, batch);
-    if (runner->graphs)
-        run_keyed(runner, batch->shape);
-    else
-        run_eager(runner, batch->shape);
-    model_read(runner->model, batch->shape, logits);
+foundry_keyed_counts runner_counts(const struct runner *runner) {
+    foundry_keyed_counts counts = {.eager = (uint64_t)runner->eager};
+    return runner->cache ? foundry_keyed_count(runner->cache) : counts;
 }

@@ -90,20 +90,30 @@ static void generate(struct server *server, struct connection *connection, const
 
 static void metrics(const struct server *server, struct text *out) {
     const struct scheduler *scheduler = server->scheduler;
-    const struct runner *runner = scheduler->runner;
+    const foundry_keyed_counts counts = runner_counts(scheduler->runner);
     const struct {
         const char *name;
-        long value;
-    } all[] = {{"requests", server->requests},        {"requests_refused", server->refused},
-               {"tokens", scheduler->tokens},         {"passes", scheduler->passes},
-               {"drafts", scheduler->drafts},         {"drafts_kept", scheduler->drafts_kept},
-               {"passes_eager", runner->eager},       {"graphs_captured", runner->captured},
-               {"graphs_replayed", runner->replayed}, {"graphs_restored", runner->restored},
-               {"graphs_dropped", runner->dropped},   {"hook_stream_captures", (long)hook_counter("stream_captures")}};
+        uint64_t value;
+    } all[] = {{"requests", (uint64_t)server->requests},
+               {"requests_refused", (uint64_t)server->refused},
+               {"tokens", (uint64_t)scheduler->tokens},
+               {"passes", (uint64_t)scheduler->passes},
+               {"drafts", (uint64_t)scheduler->drafts},
+               {"drafts_kept", (uint64_t)scheduler->drafts_kept},
+               {"passes_eager", counts.eager},
+               {"graphs_captured", counts.captured},
+               {"graphs_updated", counts.updated},
+               {"graphs_replayed", counts.replayed},
+               {"graphs_restored", counts.restored},
+               {"graphs_dropped", counts.dropped},
+               {"updates_refused", counts.refused},
+               {"caches_emptied", counts.emptied},
+               {"hook_stream_captures", hook_counter("stream_captures")}};
     struct text body = {0};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        text_format(&body, "# TYPE tinyllm_%s_total counter\ntinyllm_%s_total %ld\n", all[i].name, all[i].name,
-                    all[i].value);
+        text_format(&body, "# TYPE tinyllm_%s_total counter\ntinyllm_%s_total %llu\n", all[i].name, all[i].name,
+                    (unsigned long long)all[i].value);
+    text_format(&body, "# TYPE tinyllm_graphs_held gauge\ntinyllm_graphs_held %llu\n", (unsigned long long)counts.held);
     http_answer(out, 200, "text/plain; version=0.0.4", body.bytes, body.length);
     text_drop(&body);
 }
