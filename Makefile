@@ -4,10 +4,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml $(shell find foundry cli -type f -not -path '*/__pycache__/*' -not -path 'foundry/_lib/*' -not -path 'foundry/cli/*')
 
-.PHONY: help demo test test-gpu soak-gpu lint format sanitize tsan fuzz bench bench-gpu clean
+# The library, its parts, the simulator, and a capture with its restore: an emulator takes seconds to reserve what a GPU's memory needs.
+AARCH64_TESTS := tests/native/test_hook_library.py tests/native/test_hook_units.py tests/native/test_sim.py tests/native/test_capi.py \
+    tests/native/test_embed.py tests/native/test_restore.py::test_what_a_program_captures_is_restored_in_the_next
+
+.PHONY: help demo test test-gpu soak-gpu lint format sanitize aarch64 tsan fuzz bench bench-gpu clean
 
 help: ## Show this help
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 .venv/ready:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "foundry needs Python 3.10 or newer; found: $$($(PYTHON) --version)" >&2; exit 1; }
@@ -39,12 +43,12 @@ lint: .venv/linters ## Check style, types and house rules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	git ls-files 'foundry/native/*.cpp' 'foundry/native/*.h' 'tests/native/*.c' 'tests/native/*.cpp' 'tests/native/*.h' 'tests/cases/programs/*' 'tests/engines/tinyllm/*.c' 'tests/engines/tinyllm/*.h' 'tests/engines/tinyllm/*.cu' | xargs $(BIN)/clang-format --dry-run -Werror
+	git ls-files 'foundry/native/*.c' 'foundry/native/*.cpp' 'foundry/native/*.h' 'tests/native/*.c' 'tests/native/*.cpp' 'tests/native/*.h' 'tests/cases/programs/*' 'tests/engines/tinyllm/*.c' 'tests/engines/tinyllm/*.h' 'tests/engines/tinyllm/*.cu' 'tests/gpu/clients/*.c' 'tests/gpu/clients/*.h' 'tests/gpu/clients/*.cu' | xargs $(BIN)/clang-format --dry-run -Werror
 
 format: .venv/linters ## Rewrite the code in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	git ls-files 'foundry/native/*.cpp' 'foundry/native/*.h' 'tests/native/*.c' 'tests/native/*.cpp' 'tests/native/*.h' 'tests/cases/programs/*' 'tests/engines/tinyllm/*.c' 'tests/engines/tinyllm/*.h' 'tests/engines/tinyllm/*.cu' | xargs $(BIN)/clang-format -i
+	git ls-files 'foundry/native/*.c' 'foundry/native/*.cpp' 'foundry/native/*.h' 'tests/native/*.c' 'tests/native/*.cpp' 'tests/native/*.h' 'tests/cases/programs/*' 'tests/engines/tinyllm/*.c' 'tests/engines/tinyllm/*.h' 'tests/engines/tinyllm/*.cu' 'tests/gpu/clients/*.c' 'tests/gpu/clients/*.h' 'tests/gpu/clients/*.cu' | xargs $(BIN)/clang-format -i
 
 .venv/builders: .venv/installed
 	$(BIN)/python -m pip install --quiet 'cmake>=3.20' ninja
@@ -52,6 +56,14 @@ format: .venv/linters ## Rewrite the code in the house style
 
 sanitize: .venv/builders ## Build the native part with ASan and UBSan and run the native tests on it
 	FOUNDRY_SANITIZE=1 $(BIN)/pytest tests/native
+
+aarch64: .venv/builders ## Build the native part for aarch64 and run its tests under an emulator (needs a cross compiler and qemu-user-static)
+	$(BIN)/cmake -S foundry/native -B build/aarch64 -G Ninja -DCMAKE_MAKE_PROGRAM="$(CURDIR)/$(BIN)/ninja" -DPython3_EXECUTABLE="$(CURDIR)/$(BIN)/python" \
+	    -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ -DFOUNDRY_WERROR=ON
+	$(BIN)/cmake --build build/aarch64
+	$(BIN)/cmake --install build/aarch64 --prefix build/aarch64/installed
+	CC=aarch64-linux-gnu-gcc CXX=aarch64-linux-gnu-g++ FOUNDRY_LIBRARY_DIR="$(CURDIR)/build/aarch64/installed/_lib" \
+	    FOUNDRY_TEST_EMULATOR="qemu-aarch64-static /usr/aarch64-linux-gnu" $(BIN)/pytest -m 'not gpu' $(AARCH64_TESTS)
 
 tsan: .venv/builders ## Build the hook with ThreadSanitizer and run the thread and fork storms on it
 	$(BIN)/python tests/races/run.py --build build/tsan

@@ -9,9 +9,11 @@ import contextlib
 import ctypes
 import enum
 import functools
+import os
 from collections.abc import Iterator
 from typing import Protocol
 
+from foundry import env
 from foundry.errors import FoundryError
 
 VERSION = 1
@@ -318,6 +320,12 @@ def scratch(hook: Hook, name: str) -> Iterator[None]:
     finally:
         with contextlib.suppress(FoundryError):
             hook.scratch_end()
+
+
+def stores(hook: Hook) -> bool:
+    """Whether a graph that is captured now is to be stored: in a capture, and in a restore that is an update."""
+    mode = hook.mode()
+    return mode is Mode.CAPTURE or (mode is Mode.RESTORE and os.environ.get(env.UPDATE) == "1")
 
 
 class Label:

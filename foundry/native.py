@@ -13,6 +13,7 @@ ABI = 6
 """FOUNDRY_ABI of `native/abi/spool_format.h`: spools and images of another number are of another build."""
 HOOK_NAME = "libfoundry_hook.so"
 SIMULATOR_NAME = "libcuda.so.1"
+STATIC_NAME = "libfoundry_restore.a"
 
 
 def library_directory() -> Path:
@@ -24,6 +25,11 @@ def library_directory() -> Path:
 def hook_library() -> Path:
     """Find the hook. NativeLibraryError if it is not there."""
     return _present(library_directory() / HOOK_NAME, "hook")
+
+
+def static_library() -> Path:
+    """Find the restore engine for programs that link it. NativeLibraryError if it is not there."""
+    return _present(library_directory() / STATIC_NAME, "restore engine to link")
 
 
 def simulator_directory() -> Path:

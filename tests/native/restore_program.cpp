@@ -186,6 +186,15 @@ void graph_command(const Words &words) {
     }
 }
 
+// The keys of a set: list:<set>.
+void list(const Words &words) {
+    std::string line = "list";
+    foundry_graph *graph = nullptr;
+    while ((graph = API(foundry_graph_next)(words[1].c_str(), graph)))
+        line += std::string(" ") + API(foundry_graph_key)(graph);
+    say(line + "; " + API(foundry_reason)());
+}
+
 // Threads that ask for graphs at the same moment: threads:<how many>:<set>:<key>:<key>...
 void threads(const Words &words) {
     std::vector<std::thread> all;
@@ -247,6 +256,7 @@ void run(const Words &words) {
     if (what == "sync") return check("sync", CU(cuCtxSynchronize)());
     if (what == "wait") return wait(words);
     if (what == "find" || what == "exec" || what == "give-up" || what == "launch") return graph_command(words);
+    if (what == "list") return list(words);
     if (what == "threads") return threads(words);
     if (what == "fork") return forked();
     if (what == "mode") {
@@ -278,6 +288,10 @@ void run(const Words &words) {
 } // namespace
 
 int main(int count, char **arguments) {
+#ifdef FOUNDRY_EMBED_H
+    if (int answer = foundry_embed_restore(getenv("EMBEDDED_IMAGE"), getenv("EMBEDDED_REPORT")))
+        say("embed " + std::to_string(answer) + " " + API(foundry_reason)());
+#endif
     driver_library = dlopen("libcuda.so.1", RTLD_NOW);
     if (!driver_library) return fprintf(stderr, "%s\n", dlerror()), 2;
     for (int at = 1; at < count; at++) {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from native.hook_run import Bench, Outcome, counters
 
 from foundry import env, image
 from foundry.pack import pack
+from foundry.spool import restore_reports
 
 OURS = f"child:{os.getpid()}"
 FULL = ("init", "retain", "alloc")
@@ -111,6 +114,32 @@ def test_a_program_that_ends_at_once_ends_well(bench: Bench, images: Path, tmp_p
     for number in range(20):
         done = restored(bench, images, tmp_path / f"s{number}", FOUNDRY_SIM_HANG="cuInit:1:50")
         assert (done.code, done.errors) == (0, "")
+
+
+def test_its_end_does_not_wait_for_an_image(bench: Bench, tmp_path: Path) -> None:
+    building = tmp_path / "building"
+    building.mkdir()
+    (building / "early-0.image").symlink_to(tmp_path / "none")
+    with (building / "lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        begin = time.monotonic()
+        done = restored(bench, tmp_path, tmp_path / "s", SOON, "status", FOUNDRY_BUILDING=str(building))
+    assert (done.code, done.lines, done.errors) == (0, ["status early-0 armed;"], "")
+    assert time.monotonic() - begin < 1.9
+
+
+def test_it_gets_an_image_that_comes_while_the_program_imports(bench: Bench, images: Path, tmp_path: Path) -> None:
+    building = tmp_path / "building"
+    building.mkdir()
+    (building / "early-0.image").symlink_to(tmp_path / "early-0.image")
+    with (building / "lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        threading.Timer(0.3, lambda: (tmp_path / "early-0.image").symlink_to(images / "early-0.image")).start()
+        words = ("sleep:800", "status", *FULL)
+        done = restored(bench, tmp_path, tmp_path / "s", *words, FOUNDRY_BUILDING=str(building))
+    assert done.lines == ["status early-0 armed;", "init 0", "retain 0", "alloc 403500000000"]
+    (report,) = restore_reports(tmp_path / "s")
+    assert report.timings["image_wait"] > 10**8
 
 
 def test_its_end_waits_for_the_driver_but_not_for_long(bench: Bench, images: Path, tmp_path: Path) -> None:

@@ -7,13 +7,19 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from helpers.native_build import sanitized
+from helpers import emulation
+from helpers.native_build import cc, sanitized
 from helpers.source import NATIVE
 
 from foundry import native
 
 OLDEST_GLIBC = (2, 31)
 NEEDED = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0"}
+
+
+def tool(name: str) -> str:
+    """Name a tool that must be of the libraries' processor: it has the compiler's prefix."""
+    return cc().removesuffix("gcc") + name if emulation.active() else name
 
 
 def output(*command: str) -> str:
@@ -52,7 +58,7 @@ def test_it_needs_the_c_library_only(library: Path) -> None:
 def test_so_does_the_simulator() -> None:
     path = native.simulator_directory() / native.SIMULATOR_NAME
     needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", output("readelf", "-dW", str(path))))
-    assert needed <= NEEDED | {"ld-linux-x86-64.so.2"}
+    assert needed <= NEEDED | {"ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 
 
 @pytest.mark.skipif(sanitized(), reason="a sanitized library needs its runtime")
@@ -84,7 +90,7 @@ def test_its_own_addresses_are_never_taken_from_another_library(library: Path) -
 
 
 def test_dlsym_ends_in_a_jump(library: Path) -> None:
-    code = output("objdump", "-d", "--no-show-raw-insn", "--disassemble=dlsym", str(library))
+    code = output(tool("objdump"), "-d", "--no-show-raw-insn", "--disassemble=dlsym", str(library))
     assert re.search(r"\bjmp\s+\*|\bbr\s+x\d+", code), code
     assert not re.search(r"call\s+\*|\bblr\s+x\d+", code), code
 

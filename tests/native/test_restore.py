@@ -86,6 +86,24 @@ def test_restored_graphs_compute_what_they_computed(run: Run, kernels: bytes) ->
     assert [kind for kind, _ in frames(outcome)].count(61) >= 1
 
 
+def test_the_reason_of_an_earlier_call_is_none_for_the_mode(run: Run, kernels: bytes) -> None:
+    scene = Scene(kernels)
+    scene.add_pair("1", 5)
+    outcome = run(scene, *START, "alloc:4096", "find:decode:2", "mode")
+    assert outcome.lines[1:] == ["not found: the archive has no graph `2` of `decode`", "mode 2 "]
+
+
+def test_a_program_can_ask_which_graphs_of_a_set_there_are(run: Run, kernels: bytes) -> None:
+    scene = Scene(kernels)
+    for key in ("8", "1"):
+        scene.add_pair(key, 5)
+    scene.add_pair("unfit", 5, restorable=0, reason="it has a host function")
+    scene.add_pair("2", 5, set="prefill")
+    outcome = run(scene, "list:decode", *START, "alloc:4096", "list:decode", "list:prefill", "list:none")
+    assert outcome.lines[0] == "list; the hook is not armed"
+    assert outcome.lines[2:] == ["list 8 1; ", "list 2; ", "list; "]
+
+
 def test_a_restore_says_when_it_asked_got_and_built(run: Run, kernels: bytes) -> None:
     scene = Scene(kernels)
     for key in ("1", "2"):

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers import emulation
 from helpers.native_build import (
     PROGRAMS,
     SANITIZERS,
@@ -22,7 +23,11 @@ from helpers.source import NATIVE
 
 from foundry import native
 
-BEHAVIOURS = sorted(path.stem for path in PROGRAMS.glob("sim_*.cpp"))
+LARGE_RANGES = ("sim_fixed_ranges", "sim_virtual_memory")
+BEHAVIOURS = [
+    pytest.param(path.stem, marks=[emulation.too_much("reserves terabytes")] if path.stem in LARGE_RANGES else [])
+    for path in sorted(PROGRAMS.glob("sim_*.cpp"))
+]
 
 
 @pytest.fixture(scope="session")
@@ -142,6 +147,7 @@ def test_exports_are_the_list() -> None:
     assert {line.split()[-1] for line in symbols.stdout.splitlines()} == expected
 
 
+@emulation.too_much("the simulator is loaded by Python")
 def test_cuda_bindings(kit: Path) -> None:
     """`cuda.bindings` runs a kernel on it: launched, captured, replayed."""
     if sanitized():

@@ -1,4 +1,6 @@
 // Restored graphs, as a program takes them. A foundry_graph is an entry of the session's table.
+#include <string.h>
+
 #include "../hook/counters.h"
 #include "../hook/exec_table.h"
 #include "../hook/moments.h"
@@ -17,6 +19,8 @@ namespace capi = foundry::capi;
 
 namespace {
 
+constexpr const char *no_graph = "not a graph of foundry_graph_find";
+
 // The index of a graph that foundry_graph_find gave out; false for any other pointer.
 bool index_of(Session *session, const foundry_graph *graph, uint32_t &index) {
     if (!session || session->graphs.empty()) return false;
@@ -27,6 +31,15 @@ bool index_of(Session *session, const foundry_graph *graph, uint32_t &index) {
         return false;
     index = static_cast<uint32_t>((address - first) / sizeof(GraphState));
     return true;
+}
+
+// Why a graph can't be had; "" if it can, as far as is known now.
+std::string why_not(Session *session, uint32_t index) {
+    const auto &graph = session->image->graphs()[index];
+    if (!graph.restorable) return session->image->string(graph.reason);
+    std::lock_guard<std::mutex> lock(session->mutex);
+    const GraphState &state = session->graphs[index];
+    return state.work == Work::failed ? state.reason : std::string();
 }
 
 std::string not_restoring() {
@@ -45,23 +58,42 @@ FOUNDRY_EXPORT foundry_graph *foundry_graph_find(const char *set, const char *ke
     if (known == session->graph_names.end())
         return capi::answer_unavailable(std::string("the archive has no graph `") + key + "` of `" + set + "`"),
                nullptr;
-    GraphState &state = session->graphs[known->second];
-    foundry::restore::Reason reason;
-    if (!session->image->graphs()[known->second].restorable) {
-        reason = session->image->string(session->image->graphs()[known->second].reason);
-    } else {
-        std::lock_guard<std::mutex> lock(session->mutex);
-        if (state.work == Work::failed) reason = state.reason;
-    }
-    if (reason.empty()) return capi::answer_ok(), reinterpret_cast<foundry_graph *>(&state);
+    const std::string reason = why_not(session, known->second);
+    if (reason.empty()) return capi::answer_ok(), reinterpret_cast<foundry_graph *>(&session->graphs[known->second]);
     session->tell(known->second, reason);
     return capi::answer_unavailable(reason), nullptr;
+}
+
+FOUNDRY_EXPORT foundry_graph *foundry_graph_next(const char *set, const foundry_graph *previous) {
+    if (!set) return capi::answer_misuse("set is NULL"), nullptr;
+    Session *session = armed() ? Session::get() : nullptr;
+    if (!session) return capi::answer_unavailable(not_restoring()), nullptr;
+    uint32_t index = 0;
+    if (previous) {
+        if (!index_of(session, previous, index)) return capi::answer_misuse(no_graph), nullptr;
+        index++;
+    }
+    capi::answer_ok();
+    for (; index < session->graphs.size(); index++) {
+        const auto &graph = session->image->graphs()[index];
+        if (!strcmp(session->image->string(graph.set), set) && why_not(session, index).empty())
+            return reinterpret_cast<foundry_graph *>(&session->graphs[index]);
+    }
+    return nullptr;
+}
+
+FOUNDRY_EXPORT const char *foundry_graph_key(const foundry_graph *graph) {
+    uint32_t index;
+    Session *session = Session::any();
+    if (!index_of(session, graph, index)) return capi::answer_misuse(no_graph), nullptr;
+    capi::answer_ok();
+    return session->image->string(session->image->graphs()[index].key);
 }
 
 FOUNDRY_EXPORT const char *foundry_graph_metadata(const foundry_graph *graph) {
     uint32_t index;
     Session *session = Session::any();
-    if (!index_of(session, graph, index)) return capi::answer_misuse("not a graph of foundry_graph_find"), nullptr;
+    if (!index_of(session, graph, index)) return capi::answer_misuse(no_graph), nullptr;
     capi::answer_ok();
     const char *metadata = session->metadata(index);
     return *metadata ? metadata : nullptr;
@@ -70,7 +102,7 @@ FOUNDRY_EXPORT const char *foundry_graph_metadata(const foundry_graph *graph) {
 FOUNDRY_EXPORT int foundry_graph_wait(foundry_graph *graph) {
     uint32_t index;
     Session *session = Session::any();
-    if (!index_of(session, graph, index)) return capi::answer_misuse("not a graph of foundry_graph_find");
+    if (!index_of(session, graph, index)) return capi::answer_misuse(no_graph);
     if (!armed()) return capi::answer_unavailable(not_restoring());
     foundry::Inside inside;
     foundry::restore::Reason reason = foundry::restore::wait_with_partners(*session, index);
@@ -81,7 +113,7 @@ FOUNDRY_EXPORT int foundry_graph_wait(foundry_graph *graph) {
 FOUNDRY_EXPORT void *foundry_graph_exec(foundry_graph *graph) {
     uint32_t index;
     Session *session = Session::any();
-    if (!index_of(session, graph, index)) return capi::answer_misuse("not a graph of foundry_graph_find"), nullptr;
+    if (!index_of(session, graph, index)) return capi::answer_misuse(no_graph), nullptr;
     std::lock_guard<std::mutex> lock(session->mutex);
     const GraphState &state = session->graphs[index];
     if (!state.handed || !state.exec)
@@ -105,7 +137,7 @@ FOUNDRY_EXPORT void foundry_graph_give_up(foundry_graph *graph, const char *reas
     uint32_t index;
     Session *session = Session::any();
     if (!index_of(session, graph, index)) {
-        capi::answer_misuse("not a graph of foundry_graph_find");
+        capi::answer_misuse(no_graph);
         return;
     }
     session->give_up(index, reason && *reason ? reason : "given up by the program");

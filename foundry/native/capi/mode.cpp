@@ -2,6 +2,7 @@
 #include "../hook/counters.h"
 #include "../hook/library_files.h"
 #include "../hook/moments.h"
+#include "../hook/settings.h"
 #include "../hook/spool.h"
 #include "../hook/state.h"
 #include "../restore/image.h"
@@ -17,20 +18,21 @@ FOUNDRY_EXPORT int foundry_capi_version(void) {
 }
 
 FOUNDRY_EXPORT int foundry_mode(void) {
+    capi::answer_ok(); // foundry_reason then tells why the hook gave up, and of no earlier call
     if (!armed()) return FOUNDRY_OFF;
     if (mode() == FOUNDRY_MODE_CAPTURE) return FOUNDRY_CAPTURE;
     return restore::Session::get() ? FOUNDRY_RESTORE : FOUNDRY_OFF;
 }
 
-FOUNDRY_EXPORT void foundry_count(const char *name, unsigned long long add) {
+FOUNDRY_EXPORT void foundry_count(const char *name, uint64_t add) {
     if (name && *name) count_named(name, add);
 }
 
-FOUNDRY_EXPORT unsigned long long foundry_counter(const char *name) {
+FOUNDRY_EXPORT uint64_t foundry_counter(const char *name) {
     return name ? counter_value(name) : 0;
 }
 
-FOUNDRY_EXPORT unsigned long long foundry_range_base(int device) {
+FOUNDRY_EXPORT uint64_t foundry_range_base(int device) {
     return device < 0 ? 0 : arena_base(static_cast<uint32_t>(device), nullptr);
 }
 
@@ -46,7 +48,7 @@ FOUNDRY_EXPORT int foundry_commit(void) {
     const bool written = Frame(FOUNDRY_EVENT_COMMIT).u32(ordinal.fetch_add(1)).write();
     status_line("committed", "");
     if (session) session->summary();
-    return written ? capi::answer_ok() : capi::answer_unavailable("the spool could not be written");
+    return written || !spools() ? capi::answer_ok() : capi::answer_unavailable("the spool could not be written");
 }
 
 FOUNDRY_EXPORT int foundry_image_check(const char *path) {

@@ -166,6 +166,10 @@ void early_leave() {
     wait_for(Stage::ended, longest_goodbye);
 }
 
+bool early_leaves() {
+    return leaving.load();
+}
+
 bool early_started() {
     return now() != static_cast<int>(Stage::none);
 }

@@ -26,6 +26,8 @@ void early_let_go(CUdevice device);
 bool early_started();
 // At exit: nothing new is begun, and what is under way ends, unless it takes too long.
 void early_leave();
+// Whether the end of the process has begun.
+bool early_leaves();
 
 } // namespace foundry
 

@@ -12,6 +12,7 @@
 #include "contexts.h"
 #include "early.h"
 #include "library_files.h"
+#include "settings.h"
 #include "spool.h"
 
 namespace foundry {
@@ -37,7 +38,7 @@ void in_child() {
 }
 
 void at_exit() {
-    if (!spool_is_open()) return;
+    if (spools() && !spool_is_open()) return;
     early_leave();
     bypass_report();
     library_files_tell();

@@ -66,6 +66,9 @@ void operator delete(void *memory, size_t, std::align_val_t) noexcept {
 
 namespace std {
 
+// The library's own comes with code that chooses between atomics in a constructor (aarch64).
+const nothrow_t nothrow{};
+
 #define FOUNDRY_THROW(name, ...)                                                                                       \
     void name(__VA_ARGS__) {                                                                                           \
         abort();                                                                                                       \

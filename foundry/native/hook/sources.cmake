@@ -47,6 +47,7 @@ target_sources(foundry_hook PRIVATE
   hook/ranges.cpp
   hook/role.cpp
   hook/runtime.cpp
+  hook/settings.cpp
   hook/sha256.cpp
   hook/sha256_x86.cpp
   hook/spool.cpp
@@ -56,8 +57,9 @@ target_sources(foundry_hook PRIVATE
 )
 
 # The jump at the end of dlsym must be one in every build, and no sanitizer may stand in its way.
-set_source_files_properties(hook/dlsym_shim.cpp PROPERTIES COMPILE_OPTIONS
+set(FOUNDRY_DLSYM_OPTIONS
   "-O2;-foptimize-sibling-calls;-fno-sanitize=all;-fno-stack-protector;-fno-instrument-functions;-U_FORTIFY_SOURCE")
+set_source_files_properties(hook/dlsym_shim.cpp PROPERTIES COMPILE_OPTIONS "${FOUNDRY_DLSYM_OPTIONS}")
 
 # Exceptions would bring constructors and newer C library versions with them.
 target_compile_options(foundry_hook PRIVATE -fno-exceptions -fno-rtti -fno-threadsafe-statics)

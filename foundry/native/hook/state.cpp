@@ -18,6 +18,7 @@
 #include "moments.h"
 #include "process.h"
 #include "role.h"
+#include "settings.h"
 #include "spool.h"
 
 namespace foundry {
@@ -72,7 +73,7 @@ bool stay_inert(const char *reason) {
 int mode() {
     int now = asked_mode.load(std::memory_order_relaxed);
     if (now >= 0) return now;
-    const char *text = getenv("FOUNDRY_MODE");
+    const char *text = setting("FOUNDRY_MODE");
     now = FOUNDRY_MODE_OFF;
     if (text && strcmp(text, "capture") == 0) now = FOUNDRY_MODE_CAPTURE;
     if (text && strcmp(text, "restore") == 0) now = FOUNDRY_MODE_RESTORE;
@@ -81,12 +82,12 @@ int mode() {
 }
 
 bool quiet() {
-    const char *asked = getenv("FOUNDRY_QUIET");
+    const char *asked = setting("FOUNDRY_QUIET");
     return asked && strcmp(asked, "1") == 0;
 }
 
 bool respools() {
-    const char *asked = getenv("FOUNDRY_RESPOOL");
+    const char *asked = setting("FOUNDRY_RESPOOL");
     return asked && strcmp(asked, "1") == 0;
 }
 
@@ -107,7 +108,10 @@ bool arm() {
         snprintf(text, sizeof text, "driver %d.%d does not match the list of functions: %s", driver_version() / 1000,
                  driver_version() % 1000 / 10, bind_problem());
         stay_inert(text);
-    } else if (const char *session = getenv("FOUNDRY_SPOOL"); !session || !*session) {
+    } else if (!spools()) {
+        role_expected(role_name, sizeof role_name);
+        standing = true;
+    } else if (const char *session = setting("FOUNDRY_SPOOL"); !session || !*session) {
         stay_inert("FOUNDRY_SPOOL is not set");
     } else if (int error = role_claim(session, role_name, sizeof role_name, folder, sizeof folder)) {
         char text[512];
@@ -153,7 +157,7 @@ const char *spool_folder() {
 }
 
 void status_line(const char *state, const char *reason) {
-    const char *file_name = getenv("FOUNDRY_STATUS");
+    const char *file_name = setting("FOUNDRY_STATUS");
     if (!file_name || !*file_name) return;
     int file = open(file_name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (file < 0) return;

@@ -21,8 +21,8 @@ void release(Image *image) {
 
 } // namespace
 
-std::unique_ptr<Image, void (*)(Image *)> open_image(const char *path, std::string &reason) {
-    std::unique_ptr<Image, void (*)(Image *)> image(new Image, release), none(nullptr, release);
+ImagePointer open_image(const char *path, std::string &reason) {
+    ImagePointer image(new Image, release), none(nullptr, release);
     auto refuse = [&](const char *what) {
         reason = std::string("cannot ") + what + " `" + path + "`: " + strerror(errno);
         return std::move(none);

@@ -3,6 +3,7 @@
 
 #include "../abi/image_format.h"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,7 +17,8 @@ namespace foundry::restore {
 struct Image {
     const uint8_t *bytes = nullptr;
     size_t size = 0;
-    std::string path; // of the file that is mapped
+    std::string path;                   // of the file that is mapped
+    std::chrono::nanoseconds waited{0}; // for the file
 
     const foundry_image_header &header() const { return *reinterpret_cast<const foundry_image_header *>(bytes); }
     template <typename Entry> std::span<const Entry> section(foundry_section which) const {
@@ -65,7 +67,13 @@ std::string check_image(const uint8_t *bytes, size_t size);
 // Whether the bytes of a blob are what the image was built with.
 bool check_blob(const Image &image, uint32_t blob);
 
+using ImagePointer = std::unique_ptr<Image, void (*)(Image *)>;
+
 // Maps a file and checks it. NULL with a reason if it cannot be used. The mapping is released with the object.
-std::unique_ptr<Image, void (*)(Image *)> open_image(const char *path, std::string &reason);
+ImagePointer open_image(const char *path, std::string &reason);
+
+// Opens the image of this process, and waits for one that is still being made, for as long as this process has patience
+// and whoever makes it lives. NULL without a reason: this process ends.
+ImagePointer arriving_image(const std::string &path, std::string &reason);
 
 } // namespace foundry::restore

@@ -18,6 +18,7 @@ void Session::spool_timings() {
         background = background_so_far();
     }
     const std::pair<const char *, uint64_t> all[] = {
+        {"image_wait", times.image_wait},
         {"image_check", times.image_check},
         {"map", times.map},
         {"images", times.images},
@@ -66,7 +67,8 @@ void Session::summary() {
         return std::to_string(count) + " " + word + (count == 1 ? "" : "s");
     };
     char seconds[32];
-    snprintf(seconds, sizeof seconds, "%.3f", static_cast<double>(times.image_check + times.ready) * 1e-9);
+    snprintf(seconds, sizeof seconds, "%.3f",
+             static_cast<double>(times.image_wait + times.image_check + times.ready) * 1e-9);
     std::string line = "foundry: " + plural(restored, "graph") + " restored, " +
                        plural(counter_value("warm_ups_skipped"), "warm-up") + " and " +
                        plural(counter_value("captures_skipped"), "capture") + " skipped, ready in " + seconds + " s";

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "../hook/settings.h"
 #include "../hook/spool.h"
 #include "../hook/state.h"
 #include "respool.h"
@@ -58,22 +59,24 @@ void end_opening(Session *session) {
 
 // What is told to the spool is to be what a capture tells.
 bool wants_whole_images() {
-    const char *asked = getenv("FOUNDRY_TRIM");
+    const char *asked = setting("FOUNDRY_TRIM");
     return respools() || !asked || std::strcmp(asked, "1") != 0;
 }
 
 Session *open_session() {
-    const char *folder = getenv("FOUNDRY_IMAGE");
+    const std::string path = image_path();
     Session *session = nullptr;
-    if (!folder || !*folder) {
+    if (path.empty()) {
         disarm("FOUNDRY_IMAGE does not say where the restore image is");
     } else {
         Reason reason;
         uint64_t begin = nanoseconds_now();
-        auto image = open_image((std::string(folder) + "/" + role() + ".image").c_str(), reason);
+        auto image = arriving_image(path, reason);
         if (image) {
             session = new Session(std::move(image));
-            session->times.image_check = nanoseconds_now() - begin;
+            const auto waited = static_cast<uint64_t>(session->image->waited.count());
+            session->times.image_wait = waited;
+            session->times.image_check = nanoseconds_now() - begin - waited;
             reason = session->gate();
         }
         if (!reason.empty()) {
@@ -109,8 +112,7 @@ void Session::forget() {
     active.store(nullptr, std::memory_order_release);
 }
 
-Session::Session(std::unique_ptr<Image, void (*)(Image *)> accepted)
-    : image(std::move(accepted)), whole_images_(wants_whole_images()) {
+Session::Session(ImagePointer accepted) : image(std::move(accepted)), whole_images_(wants_whole_images()) {
     index();
     if (respools()) respool = new Respool(*this);
 }

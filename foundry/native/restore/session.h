@@ -109,6 +109,7 @@ struct DeviceState {
 struct Times {
     // Summed over threads; build, verify and instantiate are parts of graphs.
     std::atomic<uint64_t> image_check{0}, map{0}, images{0}, kernels{0}, graphs{0}, build{0}, verify{0}, instantiate{0};
+    std::atomic<uint64_t> image_wait{0}; // until the restore image was there
     std::atomic<uint64_t> background{0}; // wall time with a worker at work
     std::atomic<uint64_t> early{0};      // of that, before the program's first context: libraries need none
     std::atomic<uint64_t> ready{0};      // background from there until the last graph was built
@@ -127,7 +128,7 @@ class Session {
     static Session *any();
     static void forget();
 
-    explicit Session(std::unique_ptr<Image, void (*)(Image *)> image);
+    explicit Session(ImagePointer image);
 
     // gate.cpp
     Reason gate(); // every difference that forbids the image here; once, before anything else
@@ -191,7 +192,7 @@ class Session {
     void summary();
     void spool_timings();
 
-    const std::unique_ptr<Image, void (*)(Image *)> image;
+    const ImagePointer image;
     Respool *respool = nullptr; // unless asked for
     std::mutex mutex;
     std::condition_variable changed;

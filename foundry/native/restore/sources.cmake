@@ -1,4 +1,5 @@
 target_sources(foundry_hook PRIVATE
+  restore/arrival.cpp
   restore/check.cpp
   restore/engine.cpp
   restore/gate.cpp

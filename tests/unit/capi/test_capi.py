@@ -18,7 +18,7 @@ HEADER = NATIVE / "capi" / "foundry_capi.h"
 SOURCE = """
 #include "foundry_capi.h"
 #include <string.h>
-static int state, depth, labelled; static char last[4096]; static unsigned long long total; static int graph;
+static int state, depth, labelled; static char last[4096]; static uint64_t total; static int graph;
 static const char *why = "";
 int foundry_capi_version(void) { return VERSION; }
 int foundry_mode(void) { return 2; }
@@ -36,8 +36,8 @@ int foundry_graph_launch(foundry_graph *g, void *stream) { graph = (int)(long)st
 void foundry_graph_give_up(foundry_graph *g, const char *reason) { strcpy(last, reason); }
 void *foundry_graph_exec(foundry_graph *g) { return state ? 0 : (void *)0x7fff00001000; }
 int foundry_commit(void) { return 0; }
-void foundry_count(const char *n, unsigned long long add) { total += add; }
-unsigned long long foundry_counter(const char *n) { return total; }
+void foundry_count(const char *n, uint64_t add) { total += add; }
+uint64_t foundry_counter(const char *n) { return total; }
 void test_state(int value) { state = value; }
 const char *test_last(void) { return last; }
 """
