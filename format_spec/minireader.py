@@ -18,11 +18,12 @@ import zstandard
 
 MAGIC, END_MAGIC, MAJOR = b"\x93FDRY\r\n\x1a", b"FDRYEND\n", 1
 HEADER, ENTRY, FOOTER = struct.Struct("<8sHHIQQ"), struct.Struct("<IIIIQQQ32s"), struct.Struct("<QII32s32sHHI8s")
-SUMMARY, CAPTURE, PROCESS, ALLOCATIONS, GROUPS, BODIES, PARAMETERS, BLOBS, TIMELINE, MOVES = range(1, 11)
-LIMITS = {**dict.fromkeys((SUMMARY, CAPTURE, PROCESS, TIMELINE), 1 << 26), BLOBS: 1 << 24}
+SUMMARY, CAPTURE, PROCESS, ALLOCATIONS, GROUPS, BODIES, PARAMETERS, BLOBS, TIMELINE, MOVES, PREFETCH = range(1, 12)
+LIMITS = {**dict.fromkeys((SUMMARY, CAPTURE, PROCESS, TIMELINE, PREFETCH), 1 << 26), BLOBS: 1 << 24}
 SECTION_LIMIT, WINDOW_LIMIT, CONTAINER_LIMIT = 1 << 30, 1 << 27, 1 << 30
 WHOLE = NONE = 0xFFFFFFFF
 KERNEL, MEMCPY, MEMSET, GRAPH, WAIT, RECORD = 0, 1, 2, 4, 6, 7
+FOLDER = r"~?(/(?!\.{1,2}(/|\Z))[^/\0]+)*"
 LIBRARY = r"(?!\.{1,2}\Z)[^/\0]{1,255}"
 SIZES = {"u8": 1, "u16": 2, "u32": 4, "u64": 8}
 ALLOCATION = "u64 address size taken ordinal u32 device born died u16 born_thread died_thread u8 arena origin"
@@ -75,7 +76,7 @@ def read_container(data):
     for kind, flags, process, _, offset, stored, raw, digest in entries:
         need(offset == at and 0 < stored <= table_at - at, "archive-layout", "overlap, hole or end")
         need(raw <= LIMITS.get(kind, SECTION_LIMIT), "archive-limit", "raw size")
-        need(not flags or SUMMARY <= kind <= MOVES, "archive-section-unknown", f"kind {kind}")
+        need(not flags or SUMMARY <= kind <= PREFETCH, "archive-section-unknown", f"kind {kind}")
         at += stored
         if flags:
             name.update(struct.pack("<IIQ", kind, process, raw) + digest)
@@ -248,6 +249,26 @@ def check_files(files, blobs):
     content(len({(file["cache"], file["path"]) for file in files}) == len(files), "a file is there twice")
 
 
+def read_prefetch(raw):
+    """Return the files that the start reads: path, size and ranges of each."""
+    section = read_text(raw)
+    folders, found = [text(folder, FOLDER) for folder in section["folders"]], []
+    for file in section["files"]:
+        text(file["name"], LIBRARY)
+        path, size, numbers = folders[wide(file["folder"], NONE)] + "/" + file["name"], file["size"], file["ranges"]
+        content(all(type(value) is int and 0 <= value < 2**53 for value in [size, *numbers]), "a size or range")
+        content(len(numbers) % 2 == 0 and len(path) <= 4096, "a range or a path")
+        end = 0
+        for offset, length in zip(numbers[::2], numbers[1::2], strict=True):
+            content(end <= offset and length, "ranges out of order")
+            end = offset + length
+        content(end <= size, "a range past the end")
+        found.append({"path": path, "size": size, "ranges": numbers})
+    content(len({file["path"] for file in found}) == len(found) <= 2**16, "a file is there twice, or too many")
+    content(sum(len(file["ranges"]) for file in found) <= 2**21, "too many ranges")
+    return found
+
+
 def read_process(raw):
     """Return a process from its five sections."""
     process, table, groups = read_text(raw[0]), Columns(raw[1]), read_groups(raw[2])
@@ -337,6 +358,8 @@ def read(data):
             content(same or "library" in blob, "digest of a blob")
         content(at == len(joined), "size of the blobs")
         check_files(capture["files"], len(capture["blobs"]))
+        raw = only(PREFETCH, optional=True)
+        prefetch = {} if raw is None else {"prefetch": read_prefetch(raw)}
         content(all(type(value) is str for value in capture["packages"].values()), "packages")
     except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
         raise Refused("archive-content", f"a field is missing or odd: {error!r}") from None
@@ -346,6 +369,7 @@ def read(data):
         "sections": [{"kind": e[0], "process": e[2], "raw": e[6], "critical": bool(e[1])} for e in entries],
         "capture": capture,
         "processes": processes,
+        **prefetch,
     }
 
 

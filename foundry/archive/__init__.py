@@ -13,6 +13,7 @@ from foundry.archive.summaries import DeviceSummary, ProcessSummary, SectionSumm
 if TYPE_CHECKING:
     from foundry.archive.advance import Ahead
     from foundry.archive.opened import Opened
+    from foundry.archive.outlines import Outline
     from foundry.archive.reader import Find
     from foundry.model import Capture
 
@@ -21,6 +22,7 @@ __all__ = [
     "DeviceSummary",
     "Find",
     "Opened",
+    "Outline",
     "ProcessSummary",
     "SectionSummary",
     "Summary",

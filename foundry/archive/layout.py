@@ -43,10 +43,11 @@ class Kind(IntEnum):
     BLOBS = 8
     TIMELINE = 9
     RELOCATIONS = 10
+    PREFETCH = 11
 
 
-TEXT_KINDS = (Kind.SUMMARY, Kind.CAPTURE, Kind.PROCESS, Kind.TIMELINE)
-SKIPPABLE = (Kind.SUMMARY, Kind.TIMELINE, Kind.RELOCATIONS)
+TEXT_KINDS = (Kind.SUMMARY, Kind.CAPTURE, Kind.PROCESS, Kind.TIMELINE, Kind.PREFETCH)
+SKIPPABLE = (Kind.SUMMARY, Kind.TIMELINE, Kind.RELOCATIONS, Kind.PREFETCH)
 """Kinds that are not critical."""
 OF_PROCESS = (Kind.PROCESS, Kind.ALLOCATIONS, Kind.GROUPS, Kind.BODIES, Kind.PARAMETERS)
 """Kinds that each process has exactly one section of."""

@@ -14,7 +14,9 @@ from foundry.archive.blobs import Blobs
 from foundry.archive.container import Container, Section
 from foundry.archive.heads import Head, decode_head
 from foundry.archive.layout import Kind
+from foundry.archive.outlines import Outline, decode_outline
 from foundry.archive.parallel import in_order
+from foundry.archive.prefetch import decode_prefetch
 from foundry.archive.streams import Stream
 from foundry.archive.text import ContentError, Fields, decode
 from foundry.archive.timeline import decode_timeline
@@ -22,7 +24,7 @@ from foundry.findings import ARCHIVE_CONTENT
 
 if TYPE_CHECKING:
     from foundry.archive.summaries import Summary
-    from foundry.model import Process
+    from foundry.model import Process, StartFile
 
 
 class Opened:
@@ -78,12 +80,17 @@ class Opened:
     def roles(self) -> tuple[str, ...]:
         """The role of each process."""
         with self._told():
-            found = []
-            for index in range(self.head.processes):
-                fields = decode(self._container.raw(self._container.required(Kind.PROCESS, index)))
-                found.append(fields.text("role"))
+            found = [self._text(index).text("role") for index in range(self.head.processes)]
             _require_different(found)
             return tuple(found)
+
+    def outline(self, index: int) -> Outline:
+        """Read what a command's start asks of one process."""
+        with self._told():
+            return decode_outline(self._text(index))
+
+    def _text(self, index: int) -> Fields:
+        return decode(self._container.raw(self._container.required(Kind.PROCESS, index)))
 
     def process(self, index: int) -> Process:
         """Decode one process."""
@@ -193,9 +200,16 @@ class Opened:
                 pass
 
     def check_agreement(self) -> None:
-        """Check what no process shows alone: that their roles differ, and that the timeline is of all of them."""
+        """Check what no process shows: that their roles differ, the timeline is of all, and files have whole paths."""
         with self._told():
-            _ = self.roles, self._timeline
+            _ = self.roles, self._timeline, self.start_files
+
+    @cached_property
+    def start_files(self) -> tuple[StartFile, ...]:
+        """The files that the command read until it was ready, if that was recorded."""
+        with self._told():
+            section = self._container.only(Kind.PREFETCH)
+            return decode_prefetch(decode(self._container.raw(section))) if section else ()
 
     @cached_property
     def _blobs(self) -> Blobs:

@@ -24,7 +24,7 @@ def read_archive(path: Path, find: Find | None = None) -> Capture:
         head = opened.head
         held = beside(lambda: dict(opened.blobs()), small=opened.raw_size < SHORT)
         try:
-            processes = tuple(opened.processes())
+            processes, start_files = tuple(opened.processes()), opened.start_files
         except BaseException:
             with suppress(Exception):
                 held()
@@ -37,4 +37,13 @@ def read_archive(path: Path, find: Find | None = None) -> Capture:
         # Not before: numpy is imported while other cores unpack.
         from foundry.model import Capture
 
-        return Capture(processes, tuple(blobs), head.context, head.files, head.findings, head.packages, outside)
+        return Capture(
+            processes,
+            tuple(blobs),
+            head.context,
+            head.files,
+            head.findings,
+            head.packages,
+            outside,
+            start_files,
+        )

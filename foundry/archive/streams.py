@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 SHORT = 1 << 16
 """Bytes of content that are not worth another core."""
-_REST = 1 << 18
-"""Bytes at a time of what nobody asked for: they fit into the caches of a core."""
+_REST = 1 << 20
+"""Bytes at a time of what nobody asked for: they fit into the caches of a core, and between them the interpreter has to
+be had again, which others hold meanwhile."""
 _REPEATED_BLOCK = 1
 
 

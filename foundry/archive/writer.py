@@ -17,6 +17,7 @@ from foundry.archive.heads import encode_head, head_of
 from foundry.archive.layout import FOOTER, HEADER, Kind
 from foundry.archive.parallel import in_order
 from foundry.archive.parameters import encode_parameters
+from foundry.archive.prefetch import encode_prefetch
 from foundry.archive.process_text import encode_process
 from foundry.archive.relocations import encode_relocations
 from foundry.archive.target import put
@@ -123,6 +124,8 @@ def _small_sections(capture: Capture) -> Iterator[tuple[Kind, int, bytes | memor
             yield kind, index, raw
     if any(process.spent for process in capture.processes):
         yield Kind.TIMELINE, layout.WHOLE, encode(encode_timeline(capture))
+    if capture.start_files:
+        yield Kind.PREFETCH, layout.WHOLE, encode(encode_prefetch(capture.start_files))
 
 
 def _process_sections(process: Process) -> Iterator[tuple[Kind, bytes | memoryview]]:

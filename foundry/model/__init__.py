@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         PhaseKind,
         RangeKind,
     )
-    from foundry.model.files import File, Library, LibraryPlace
+    from foundry.model.files import File, Library, LibraryPlace, StartFile
     from foundry.model.graphs import Graph, Group
     from foundry.model.kernels import Image, Kernel
     from foundry.model.memory import Contents, Context, Device, Phase, Range
@@ -57,12 +57,13 @@ __all__ = [
     "Range",
     "RangeKind",
     "Severity",
+    "StartFile",
 ]
 
 _PLACES = {
     "foundry.findings": ("Finding", "Severity"),
     "foundry.model.capture": ("Capture", "Process"),
-    "foundry.model.files": ("File", "Library", "LibraryPlace"),
+    "foundry.model.files": ("File", "Library", "LibraryPlace", "StartFile"),
     "foundry.model.graphs": ("Graph", "Group"),
     "foundry.model.kernels": ("Image", "Kernel"),
     "foundry.model.memory": ("Contents", "Context", "Device", "Phase", "Range"),

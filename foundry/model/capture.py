@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from foundry.findings import Finding
-from foundry.model.files import File, Library, LibraryPlace
+from foundry.model.files import File, Library, LibraryPlace, StartFile
 from foundry.model.graphs import Graph, Group
 from foundry.model.kernels import Image, Kernel
 from foundry.model.memory import Contents, Context, Device, Phase, Range
@@ -65,7 +65,8 @@ class Capture:
     """All that an archive holds. `context` is what the session knows: argv, versions, allow-listed environment.
 
     `packages` are the versions of Python distributions, by name. `outside` are the blobs, by index, whose bytes an
-    archive leaves out because they lie in a library file; a capture in memory has the bytes of all.
+    archive leaves out because they lie in a library file; a capture in memory has the bytes of all. `start_files` are
+    the files that the command read until it was ready, in that order: a hint, which is no part of what a capture is.
     """
 
     processes: tuple[Process, ...]
@@ -75,6 +76,7 @@ class Capture:
     findings: tuple[Finding, ...] = ()
     packages: dict[str, str] = field(default_factory=dict)
     outside: dict[int, LibraryPlace] = field(default_factory=dict)
+    start_files: tuple[StartFile, ...] = ()
 
     def process(self, role: str) -> Process | None:
         """Find the process of that role."""

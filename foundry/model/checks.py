@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from foundry.model.capture import Capture, Process
 from foundry.model.constants import NONE, NodeType
-from foundry.model.file_checks import NAME, check_files, check_libraries, check_outside
+from foundry.model.file_checks import NAME, check_files, check_libraries, check_outside, check_start_files
 from foundry.model.graphs import Group
 from foundry.model.memory import placed
 from foundry.model.moving import check_proof
@@ -71,6 +71,7 @@ def check_capture(capture: Capture) -> None:
         check_proven(process)
     check_files(capture.files, len(sizes))
     check_outside(capture.outside, sizes)
+    check_start_files(capture.start_files)
 
 
 def check_process(process: Process, blob_sizes: Sequence[int]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from foundry.model.files import File, Library, LibraryPlace
+from foundry.model.files import File, Library, LibraryPlace, StartFile
 from foundry.model.unsound import require, require_index
 
 LARGEST_CONTAINER = 1 << 30
@@ -13,6 +13,10 @@ LARGEST_OFFSET = 1 << 53
 LARGEST_ARCHITECTURE = 9999
 NAME = re.compile(r"[A-Za-z0-9._-]{1,128}")
 """What a role and a cache may be called, but for dots alone."""
+LONGEST_PATH = 4096
+MOST_START_FILES = 1 << 16
+MOST_RANGES = 1 << 20
+_FOLDER = re.compile(r"~?(?:/(?!\.{1,2}(?:/|\Z))[^/\0]+)*")
 _BUILD_ID = re.compile(r"(?:[0-9a-f]{2}){1,64}")
 
 
@@ -56,3 +60,19 @@ def check_files(files: Sequence[File], blobs: int) -> None:
         require_index(file.blob, blobs, f"the file {file.path!r}")
         places.add((file.cache, file.path))
     require(len(places) == len(files), "a file is there twice")
+
+
+def check_start_files(files: Sequence[StartFile]) -> None:
+    """Check the files that a start reads: whole paths, each once, and ranges in order that lie in their file."""
+    require(len(files) <= MOST_START_FILES, f"{len(files)} files of the start are past the limit")
+    require(sum(len(file.ranges) for file in files) <= MOST_RANGES, "files of the start have too many ranges")
+    for file in files:
+        folder, _, name = file.path.rpartition("/")
+        whole = _FOLDER.fullmatch(folder) is not None and _file_name(name)
+        require(whole and len(file.path) <= LONGEST_PATH, f"the path {file.path!r} of the start is not whole")
+        end = 0
+        for offset, length in file.ranges:
+            require(end <= offset and length > 0, f"the ranges of {file.path!r} are not in order")
+            end = offset + length
+        require(end <= file.size < LARGEST_OFFSET, f"a range of {file.path!r} passes its end")
+    require(len({file.path for file in files}) == len(files), "a file of the start is there twice")

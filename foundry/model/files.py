@@ -42,3 +42,20 @@ class File:
     path: str
     mode: int
     blob: int
+
+
+@dataclass(frozen=True, slots=True)
+class StartFile:
+    """A file that the command had read when it was ready; `~` at the begin of `path` is the user's home folder.
+
+    `ranges` are the bytes of it that were read, each as offset and length, ascending; empty: all of its `size`.
+    """
+
+    path: str
+    size: int
+    ranges: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def wanted(self) -> int:
+        """Bytes that were read."""
+        return sum(length for _, length in self.ranges) if self.ranges else self.size

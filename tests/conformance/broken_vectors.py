@@ -221,7 +221,7 @@ def broken_contents(rich: list[Piece]) -> Iterator[tuple[str, bytes, str]]:
     at = {
         kind: next(piece.data for piece in rich if piece.kind == kind)
         for kind in Kind
-        if kind not in (Kind.SUMMARY, Kind.RELOCATIONS)
+        if kind not in (Kind.SUMMARY, Kind.RELOCATIONS, Kind.PREFETCH)
     }
     most = (0xFFFFFFFF).to_bytes(4, "little")
     for kind in (Kind.ALLOCATIONS, Kind.GROUPS, Kind.BODIES):
@@ -286,6 +286,55 @@ def broken_proofs(rich: list[Piece]) -> Iterator[tuple[str, bytes, str]]:
     yield "relocations-twice", build([*rich, rich[at]]), "archive-table"
     yield "relocations-of-no-process", build([*rich, replace(rich[at], process=2)]), "archive-content"
     yield "relocations-of-the-whole", build([*rich, replace(rich[at], process=WHOLE)]), "archive-content"
+
+
+def broken_prefetch(rich: list[Piece]) -> Iterator[tuple[str, bytes, str]]:
+    """Files of a start that have no whole path, or ranges that lie elsewhere."""
+    piece = next(piece for piece in rich if piece.kind == Kind.PREFETCH)
+
+    def text(name: str, change: Callable[[dict[str, Any]], object]) -> tuple[str, bytes, str]:
+        value = json.loads(piece.data)
+        change(value)
+        return (
+            f"prefetch-{name}",
+            build(changed(rich, Kind.PREFETCH, data=json.dumps(value).encode())),
+            "archive-content",
+        )
+
+    yield "prefetch-no-json", build(changed(rich, Kind.PREFETCH, data=b"/lib/x.so")), "archive-content"
+    yield "prefetch-twice", build([*rich, piece]), "archive-table"
+    for key in ("folders", "files"):
+        yield text(f"without-{key}", lambda value, key=key: value.pop(key))
+    for key in ("folder", "name", "size", "ranges"):
+        yield text(f"file-without-{key}", lambda value, key=key: value["files"][0].pop(key))
+    for name, folder in (
+        ("relative", "usr/lib"),
+        ("up", "/usr/../etc"),
+        ("dot", "/usr/./lib"),
+        ("double", "/usr//lib"),
+        ("ends-in-slash", "/usr/"),
+        ("zero", "/usr\0"),
+        ("of-a-user", "~root/x"),
+        ("number", 1),
+    ):
+        yield text(f"folder-{name}", lambda value, folder=folder: value["folders"].__setitem__(0, folder))
+    for name, odd in (("empty", ""), ("slash", "a/b"), ("up", ".."), ("long", "x" * 256), ("number", 1)):
+        yield text(f"name-{name}", lambda value, odd=odd: value["files"][0].update(name=odd))
+    for name, ranges in (
+        ("odd", [0]),
+        ("empty", [0, 0]),
+        ("overlap", [0, 8, 7, 8]),
+        ("backwards", [8, 8, 0, 8]),
+        ("past-the-end", [1 << 30, 2]),
+        ("negative", [-1, 2]),
+        ("text", ["0", 2]),
+    ):
+        yield text(f"ranges-{name}", lambda value, ranges=ranges: value["files"][0].update(ranges=ranges))
+    for name, size in (("2-53", 1 << 53), ("wide", f"{1 << 53:x}"), ("negative", -1)):
+        yield text(f"size-{name}", lambda value, size=size: value["files"][2].update(size=size))
+    yield text("folder-past-the-last", lambda value: value["files"][0].update(folder=4096))
+    yield text("file-twice", lambda value: value["files"].append(value["files"][0]))
+    yield text("path-too-long", lambda value: value["folders"].__setitem__(0, "/x" * 2048))
 
 
 def piece_offset(rich: list[Piece], process: int, wanted: bytes) -> int:

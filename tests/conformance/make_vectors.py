@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "format_spec"), str(Path(__file__).parent)]
 
 import minireader  # noqa: E402
-from broken_vectors import broken_containers, broken_contents, broken_proofs, broken_sections  # noqa: E402
+from broken_vectors import broken_containers, broken_contents, broken_prefetch, broken_proofs, broken_sections  # noqa: E402
 from helpers.archive_builder import Piece, build, changed, pieces_of  # noqa: E402
 from helpers.proofs import proven  # noqa: E402
 from helpers.thin_library import CUBINS, PLACES, library_file  # noqa: E402
@@ -27,11 +27,17 @@ from helpers.varied import varied_capture  # noqa: E402
 
 from foundry.archive.layout import CRITICAL, ENTRY, FOOTER, HEADER, WHOLE, Kind  # noqa: E402
 from foundry.findings import Finding, Severity  # noqa: E402
-from foundry.model import Capture, File, Library  # noqa: E402
+from foundry.model import Capture, File, Library, StartFile  # noqa: E402
 
 FOLDER = ROOT / "format_spec" / "vectors" / "v1"
 SEED = 11
 PROVEN_SEED = 1060
+START_FILES = (
+    StartFile("/usr/lib/libkernels.so.1", (1 << 30) + 1, ((0, 4096), (4096, 65536), (1 << 30, 1))),
+    StartFile("~/größe/__pycache__/a.cpython-312.pyc", 70),
+    StartFile("/at the root", 0),
+    StartFile("~/weights", (1 << 53) - 1, ((0, (1 << 53) - 1),)),
+)
 
 
 def rich_capture() -> Capture:
@@ -81,6 +87,13 @@ def proven_pieces() -> list[Piece]:
     return pieces
 
 
+def prefetch_pieces() -> list[Piece]:
+    """A small capture with the files that its start reads."""
+    pieces = pieces_of(replace(small_capture(), start_files=START_FILES))
+    assert [piece.flags for piece in pieces if piece.kind == Kind.PREFETCH] == [0]
+    return pieces
+
+
 def valid_cases() -> Iterator[tuple[str, bytes]]:
     """Archives that every reader of version 1 reads."""
     yield "empty", build(pieces_of(Capture((), ())))
@@ -106,6 +119,7 @@ def valid_cases() -> Iterator[tuple[str, bytes]]:
     yield "libraries", build(pieces_of(replace(small_capture(), processes=(process,), packages={"torch": "2.11.0"})))
     yield "rich", build(rich)
     yield "proven", build(proven_pieces())
+    yield "prefetch", build(prefetch_pieces())
     yield "no-summary", build(piece for piece in rich if piece.kind != Kind.SUMMARY)
     yield "no-timeline", build(piece for piece in rich if piece.kind != Kind.TIMELINE)
     yield "newer-minor", build([*rich, Piece(4711, WHOLE, b"from the future", flags=0)], minor=7)
@@ -166,6 +180,7 @@ def invalid_cases() -> Iterator[tuple[str, bytes, str]]:
     yield from broken_sections(rich)
     yield from broken_contents(rich)
     yield from broken_proofs(proven_pieces())
+    yield from broken_prefetch(prefetch_pieces())
     yield from cuts(build(pieces_of(small_capture())))
 
 

@@ -87,6 +87,14 @@ def relocations_json(process: Process) -> dict[str, Any]:
     return {"relocations": lists | places}
 
 
+def prefetch_json(capture: Capture) -> dict[str, Any]:
+    files = [
+        {"path": file.path, "size": file.size, "ranges": [number for pair in file.ranges for number in pair]}
+        for file in capture.start_files
+    ]
+    return {"prefetch": files} if files else {}
+
+
 def as_json(capture: Capture, path: Path) -> dict[str, Any]:
     """What the small reader says of an archive, from what ours says."""
     brief = archive.summary(path)
@@ -115,6 +123,7 @@ def as_json(capture: Capture, path: Path) -> dict[str, Any]:
             | times
             for process, times in zip(capture.processes, encode_timeline(capture)["processes"], strict=True)
         ],
+        **prefetch_json(capture),
     }
 
 
