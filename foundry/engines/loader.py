@@ -15,16 +15,15 @@ from types import ModuleType
 from typing import Any
 
 from foundry.engines.protocol import Adapter, Seam, disabled, tell
+from foundry.engines.sglang.adapter import SglangAdapter
 from foundry.engines.torch_seam import TorchAdapter
+from foundry.engines.transformers.adapter import TransformersAdapter
 from foundry.engines.vllm.adapter import VllmAdapter
 
 
 def adapters() -> list[Adapter]:
     """All adapters."""
-    return [TorchAdapter(), VllmAdapter()]
-
-
-NO_ADAPTER = {"sglang": "foundry has no adapter for SGLang yet: its graphs are captured as always"}
+    return [TorchAdapter(), VllmAdapter(), SglangAdapter(), TransformersAdapter()]
 
 
 class Watcher:
@@ -33,13 +32,10 @@ class Watcher:
     def __init__(self, known: Sequence[Adapter]) -> None:
         self._waiting: dict[str, Adapter] = {module: one for one in known for module in one.patches}
         self._judged: dict[str, bool] = {}
-        self._absent = dict(NO_ADAPTER)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         """Find a module that an adapter waits for, through the other finders; leave all others to them."""
         if name not in self._waiting:
-            if name in self._absent:
-                tell(name, self._absent.pop(name))
             return None
         for finder in list(sys.meta_path):
             search = None if finder is self else getattr(finder, "find_spec", None)

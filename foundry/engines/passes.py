@@ -31,12 +31,19 @@ Found = tuple[int, dict[str, Any]]
 
 
 class Pass:
-    """Lays the ground for the graphs of a device, and makes their claims. `pins`: JSON that must be as at capture."""
+    """Lays the ground for the graphs of a device, and makes their claims. `pins`: JSON that must be as at capture.
 
-    def __init__(self, hook: Hook, engine: str, device: torch.device, pins: Mapping[str, Any]) -> None:
+    `random_numbers`: graphs may take some, and follow torch's generator then.
+    """
+
+    def __init__(
+        self, hook: Hook, engine: str, device: torch.device, pins: Mapping[str, Any], *, random_numbers: bool = False
+    ) -> None:
         memory.settle(device)
         self.hook, self.engine, self.device = hook, engine, device
         self.mode = hook.mode()
+        self.stores = capi.stores(hook)
+        """Whether graphs that are captured are stored."""
         self.state: GeneratorState = generator_state(device)
         self.base = hook.range_base(device.index)
         self.layout = memory.layout(device, self.base)
@@ -46,6 +53,12 @@ class Pass:
         self._claimed: set[tuple[str, str]] = set()
         self.random: str | None = f"{engine} did not warm it up, so nothing tells of random numbers"
         """What stands against the graphs that are captured next, as far as the last warm-up showed."""
+        self.random_numbers = random_numbers
+        self.drew = False
+        """Whether the last warm-up took random numbers that its graph may take."""
+        if random_numbers and self.stores:
+            # Here, since it captures graphs of its own.
+            self.state.prove(hook, torch.cuda.Stream(device))
         self.warmed = False
         """Whether the last warm-up ran; a restore leaves out those of graphs that the archive has."""
         self._left_out = 0
@@ -67,7 +80,8 @@ class Pass:
             torch.cuda.synchronize(self.device)
             memory.clear_workspaces()
         moved = (generator.initial_seed(), generator.get_offset()) != before
-        self.random = f"random numbers inside a graph of {self.engine}" if moved else None
+        self.drew = moved and self.random_numbers
+        self.random = f"random numbers inside a graph of {self.engine}" if moved and not self.drew else None
         self.warmed, self._left_out = True, 0
         self.hook.count(graphs.WARM_UPS_RUN)
 
@@ -132,6 +146,9 @@ class Pass:
         reason = self._ground_objection(metadata)
         if reason is not None:
             return reason
+        random = metadata.get("random")
+        if random is not None and random != self._places(random["consumed"]):
+            return "torch keeps the state of random numbers elsewhere than at capture"
         if metadata["inputs"] != inputs:
             return f"an input is not the capture's: {difference(metadata['inputs'], inputs)}"
         if witness.check_wanted():
@@ -139,6 +156,10 @@ class Pass:
             self.hook.count(witness.counter_of(verdict.code))
             return str(verdict) if witness.refuses(verdict) else None
         return None
+
+    def _places(self, consumed: int) -> dict[str, int]:
+        """Say what a graph consumes of torch's generator, and where it reads seed and offset."""
+        return {"consumed": consumed, "seed": self.state.seed_address, "offset": self.state.offset_address}
 
     def metadata(self, claim: Claim) -> dict[str, Any]:
         """Write down what a restore compares and rebuilds, or under `refused` why it must not use the graph."""
@@ -152,6 +173,7 @@ class Pass:
                 "layout": self.layout,
                 "inputs": claim.told,
                 "outputs": claim.outputs,
+                **({"random": self._places(claim.consumed)} if claim.consumed else {}),
             }
         return {"adapter": self.engine, "refused": refused}
 
@@ -168,6 +190,8 @@ class Claim:
     found: Found | None
     outputs: Any = None
     refused: str | None = None
+    consumed: int = 0
+    """How far a replay moves torch's generator."""
     _open: ExitStack = field(default_factory=ExitStack)
     _label: capi.Label | None = None
 
@@ -176,7 +200,7 @@ class Claim:
         if self.found is not None:
             return rebuild(self.found[1]["outputs"], self.own.device, self.inputs)
         outputs = function(*args, **kwargs)
-        if self.own.mode is Mode.CAPTURE and self.refused is None:
+        if self.own.stores and self.refused is None:
             try:
                 self.outputs = describe(outputs, self.own.device, self.inputs)
             except UnstorableError as error:
@@ -188,7 +212,7 @@ class Claim:
         if self.found is not None:
             torch.cuda.empty_cache()
             return None
-        if self.own.mode is Mode.CAPTURE:
+        if self.own.stores:
             self._label = self._open.enter_context(capi.labelled(self.own.hook, self.answers.name, self.key))
         try:
             return plain()
@@ -201,18 +225,33 @@ class Claim:
         own = self.own
         if self.found is not None:
             if not failed:
-                context.cuda_graph.replay = launcher(own.hook, self.found[0], own.device, own.state, 0)
+                graph, metadata = self.found
+                consumed = int(metadata.get("random", {}).get("consumed", 0))
+                context.cuda_graph.replay = launcher(own.hook, graph, own.device, own.state, consumed)
                 own.given()
             return None
         with self._open:
             result = plain()
             own.hook.count(graphs.CAPTURES_RUN)
             if self._label is not None and not failed:
+                if own.drew:
+                    self._measure(context.capture_stream)
                 metadata = own.metadata(self)
                 if "refused" in metadata:
                     self.answers.give_up(self.key, metadata["refused"])
                 self._label.metadata = json.dumps(metadata)
         return result
+
+    def _measure(self, stream: Any) -> None:
+        """Find out how much of torch's generator the graph consumes that was captured just now."""
+        state = self.own.state
+        try:
+            if state.prove(self.own.hook, stream):
+                self.consumed = state.consumed(self.own.hook, stream)
+                return
+            self.refused = f"random numbers inside the graph: {state.reason}"
+        except RuntimeError as error:
+            self.refused = f"random numbers inside the graph: {str(error).splitlines()[0]}"
 
 
 def signature(value: Any, base: int) -> Any:

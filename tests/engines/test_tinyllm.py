@@ -128,9 +128,10 @@ def test_few_held_graphs_give_the_same_tokens(engine: Engine, temperature: float
     assert result.tokens() == engine.reference(*options).tokens()
     assert result.statistics["captured"] > 2
     assert result.statistics["dropped"] == result.statistics["captured"] - 2
-    # What was captured in the run ran launch by launch before.
-    assert result.statistics["eager"] == result.statistics["captured"]
-    assert result.statistics["eager"] + result.statistics["replayed"] == result.statistics["passes"] + 2
+    # What is captured ran launch by launch before. Two shapes were made ready without a pass of the run.
+    found = result.statistics
+    assert found["eager"] >= found["captured"]
+    assert found["eager"] + found["captured"] + found["replayed"] == found["passes"] + 4
 
 
 def calls(report: Path) -> dict[str, int]:

@@ -104,6 +104,12 @@ def client(
         assert graphs == expected[kind]
         assert metrics["graphs_replayed"] == (metrics["passes"] if kind != "eager" else 0)
         assert kind != "restored" or metrics["hook_stream_captures"] == 0
+        held = re.search(
+            r"^# TYPE tinyllm_graphs_held gauge\ntinyllm_graphs_held (\d+)$", client.ask("/metrics")[1], re.M
+        )
+        assert held
+        assert int(held[1]) == (0 if kind == "eager" else KEYS)
+        assert [metrics[name] for name in ("graphs_updated", "updates_refused", "caches_emptied")] == [0, 0, 0]
     assert own.exists() is (kind == "captured")
 
 

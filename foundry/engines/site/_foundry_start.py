@@ -1,5 +1,6 @@
 """Waits in a hooked Python process until it imports a package that foundry has adapters for. Imports nothing before."""
 
+import os
 import sys
 
 PACKAGES = frozenset({"torch", "vllm", "sglang", "transformers"})
@@ -24,8 +25,13 @@ class FirstImport:
 
 
 def begin() -> None:
-    """Wait for the first import of interest."""
-    sys.meta_path.insert(0, FirstImport())
+    """Wait for the first import of interest, and write down what is opened, each if it is wanted."""
+    if log := os.environ.get("FOUNDRY_OPENED"):
+        from _foundry_opened import Opened  # type: ignore[import-not-found]
+
+        sys.addaudithook(Opened(log))
+    if os.environ.get("FOUNDRY_ADAPTERS") == "1":
+        sys.meta_path.insert(0, FirstImport())
 
 
 def _have_foundry() -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
+from foundry.engines.replacing import replace
 from foundry.engines.vllm.release import FIELDS, MANAGER, RUNNER_V1, RUNNER_V2, SEAMS, VERSIONS, WORKER, WRAPPER
 
 
@@ -30,20 +30,6 @@ class VllmAdapter:
         }
 
 
-def _replace(owner: Any, name: str, stand_in: Callable[..., Any]) -> None:
-    """Have a method call `stand_in(plain, self, ...)`."""
-    plain = getattr(owner, name)
-    if hasattr(plain, "_foundry_plain"):
-        return
-
-    @functools.wraps(plain)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return stand_in(plain, self, *args, **kwargs)
-
-    method._foundry_plain = plain  # type: ignore[attr-defined]
-    setattr(owner, name, method)
-
-
 def _worker(module: ModuleType) -> None:
     def available(plain: Callable[[Any], int], worker: Any) -> int:
         from foundry.engines.vllm import start
@@ -57,8 +43,8 @@ def _worker(module: ModuleType) -> None:
         start.ready(worker)
         return result
 
-    _replace(module.Worker, "determine_available_memory", available)
-    _replace(module.Worker, "compile_or_warm_up_model", warm_up)
+    replace(module.Worker, "determine_available_memory", available)
+    replace(module.Worker, "compile_or_warm_up_model", warm_up)
 
 
 def _profiled(name: str) -> Callable[..., Any]:
@@ -76,8 +62,8 @@ def _runner_v2(module: ModuleType) -> None:
 
         return runner_v2.capture_model(plain, runner)
 
-    _replace(module.GPUModelRunner, "profile_run", _profiled("profile run"))
-    _replace(module.GPUModelRunner, "capture_model", capture_model)
+    replace(module.GPUModelRunner, "profile_run", _profiled("profile run"))
+    replace(module.GPUModelRunner, "capture_model", capture_model)
 
 
 def _manager(module: ModuleType) -> None:
@@ -86,7 +72,7 @@ def _manager(module: ModuleType) -> None:
 
         return runner_v2.capture(plain, manager, *args, **kwargs)
 
-    _replace(module.CudaGraphManager, "capture", capture)
+    replace(module.CudaGraphManager, "capture", capture)
 
 
 def _runner_v1(module: ModuleType) -> None:
@@ -101,6 +87,6 @@ def _runner_v1(module: ModuleType) -> None:
         return runner_v1.warm_up_and_capture(plain, runner, *args, **kwargs)
 
     for name in ("profile_run", "profile_cudagraph_memory"):
-        _replace(module.GPUModelRunner, name, _profiled(name.replace("_", " ")))
-    _replace(module.GPUModelRunner, "capture_model", capture_model)
-    _replace(module.GPUModelRunner, "_warmup_and_capture", warm_up_and_capture)
+        replace(module.GPUModelRunner, name, _profiled(name.replace("_", " ")))
+    replace(module.GPUModelRunner, "capture_model", capture_model)
+    replace(module.GPUModelRunner, "_warmup_and_capture", warm_up_and_capture)

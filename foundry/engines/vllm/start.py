@@ -11,108 +11,48 @@ import torch
 
 from foundry import capi
 from foundry.capi import Hook, Mode
-from foundry.engines import notes
+from foundry.engines import notes, starting
 from foundry.engines.loader import version_of
 from foundry.engines.passes import Pass
-from foundry.engines.protocol import disabled, tell
+from foundry.engines.protocol import tell
+from foundry.engines.starting import line
 from foundry.engines.vllm import settings
-from foundry.graphs import difference
 from foundry.torch import commit, memory
-from foundry.torch.random_state import generator_state
 
 ENGINE = "vllm"
-START = "vllm/start"
-GROUND = "vllm/ground"
 OUTPUTS = "vllm/outputs"
-END = "vllm/end"
-"""Names of notes: what was pinned before and after there was a KV cache, what warm-up left, what the end showed."""
+"""Name of the note of what warm-up left."""
 
 
-class Start:
-    """Made when the engine asks how much memory its KV cache may take. `active` turns false for good once refused."""
+class Start(starting.Start):
+    """Made when the engine asks how much memory its KV cache may take."""
 
     def __init__(self, hook: Hook, worker: Any) -> None:
-        self.hook = hook
-        self.mode = hook.mode()
-        self.device = torch.device("cuda", torch.cuda.current_device())
-        self.pins = settings.pins(worker.vllm_config, version_of(ENGINE))
-        self.note = notes.kept(hook, START) if self.mode is Mode.RESTORE else None
-        self.current: Pass | None = None
-        self.active = True
-        # What torch keeps for random numbers in graphs is allocated with the first capture, which a restore skips.
-        generator_state(self.device)
+        super().__init__(hook, ENGINE, "vLLM", settings.pins(worker.vllm_config, version_of(ENGINE)))
         refusal = self._refusal(worker)
         if refusal is not None:
             self.refuse(refusal)
 
     def _refusal(self, worker: Any) -> str | None:
-        if ENGINE in disabled:
-            return disabled[ENGINE]
-        unfit = settings.objection(worker.vllm_config)
-        if unfit is not None:
-            return f"{unfit} is not done yet"
-        unsupported = memory.unsupported()
-        if unsupported is not None or self.mode is not Mode.RESTORE:
-            return unsupported
-        if self.note is None:
-            return "the archive has no start of vLLM for this process"
-        end = notes.kept(self.hook, END)
-        if end is None:
-            return "the capture did not get to the end of the warm-up"
-        if end["workspace_bytes"]:
-            return "an attention or expert workspace, whose size warm-ups find out, is not done yet"
-        reason = _other(self.note["pins"], self.pins)
-        if reason is not None:
+        if self.end is not None and self.end["workspace_bytes"]:
+            workspace = "an attention or expert workspace, whose size warm-ups find out,"
+        else:
+            workspace = None
+        reason = self.objection(settings.objection(worker.vllm_config) or workspace)
+        if reason is not None or self.note is None:
             return reason
         free = torch.cuda.mem_get_info(self.device)[0]
         if free < self.note["kv_cache_bytes"]:
             return f"{free} bytes of GPU memory are free, the capture's KV cache takes {self.note['kv_cache_bytes']}"
         return None
 
-    def refuse(self, reason: str) -> None:
-        """Leave this start alone from here on: it warms up and captures as always."""
-        self.active = False
-        if self.mode is Mode.RESTORE:
-            notes.give_up(self.hook, START, reason)
-        tell(ENGINE, f"graphs are captured as always: {reason}")
-
     def lay_ground(self, runner: Any) -> Pass | None:
         """Begin the pass over the graphs of a runner, where its capture loop begins; None if it was refused."""
         try:
-            found = settings.ground(runner)
-            reason = _other(notes.kept(self.hook, GROUND) or {}, found) if self.restores else None
-            if reason is None:
-                if self.captures:
-                    notes.keep(self.hook, GROUND, found)
-                self.current = Pass(self.hook, ENGINE, self.device, {**self.pins, **found})
-                return self.current
+            return self.lay(settings.ground(runner))
         except Exception as error:
-            reason = _line(error)
-        self.refuse(reason)
-        return None
-
-    @property
-    def captures(self) -> bool:
-        """Whether what happens now is to be stored."""
-        return self.active and self.mode is Mode.CAPTURE
-
-    @property
-    def restores(self) -> bool:
-        """Whether what happens now is to be answered."""
-        return self.active and self.mode is Mode.RESTORE
-
-
-def _line(error: Exception) -> str:
-    """Word a fault of this adapter, which must not become one of the engine."""
-    return f"{type(error).__name__}: {(str(error) or 'no reason given').splitlines()[0]}"
-
-
-def _other(recorded: dict[str, Any], found: dict[str, Any]) -> str | None:
-    for name, value in found.items():
-        reason = difference(recorded.get(name), value, name)
-        if reason is not None:
-            return f"another {reason}"
-    return None
+            self.refuse(line(error))
+            return None
 
 
 _starts: weakref.WeakKeyDictionary[Any, Start] = weakref.WeakKeyDictionary()
@@ -138,7 +78,7 @@ def begin(worker: Any) -> Start | None:
     try:
         start = Start(hook, worker)
     except Exception as error:
-        tell(ENGINE, f"graphs are captured as always: {_line(error)}")
+        tell(ENGINE, f"graphs are captured as always: {line(error)}")
         return None
     _starts[worker.model_runner] = start
     return start if start.active else None
@@ -167,7 +107,7 @@ def available_memory(plain: Callable[[Any], int], worker: Any) -> int:
         return pinned
     available = plain(worker)
     memory.settle(start.device)
-    notes.keep(start.hook, START, {"pins": start.pins, "kv_cache_bytes": int(available)})
+    notes.keep(start.hook, start.begin_note, {"pins": start.pins, "kv_cache_bytes": int(available)})
     return available
 
 
@@ -203,9 +143,9 @@ def ready(worker: Any) -> None:
         start.current = None
         try:
             if start.captures:
-                notes.keep(start.hook, END, {"workspace_bytes": _workspace_bytes()})
+                notes.keep(start.hook, start.end_note, {"workspace_bytes": _workspace_bytes()})
         except Exception as error:
-            start.refuse(_line(error))
+            start.refuse(line(error))
         commit()
 
 

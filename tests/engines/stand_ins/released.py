@@ -10,6 +10,7 @@ import contextlib
 import os
 import textwrap
 import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -34,12 +35,21 @@ class Counter:
         self._captured.append("one")
 
 
-def take_over(names: dict[str, Any], class_name: str, *functions: str) -> None:
+class Group:
+    """A group of one rank."""
+
+    def barrier(self) -> None:
+        """Wait for nobody."""
+
+
+def take_over(
+    names: dict[str, Any], class_name: str, *functions: str, missing: Callable[[], dict[str, Any]] | None = None
+) -> None:
     """Replace methods of a class in a stand-in module, which calls this at its end, if a release is named."""
     release = os.environ.get(RELEASE)
     if release:
         path = Path(release).joinpath(*names["__name__"].split(".")).with_suffix(".py")
-        given = {**_missing(), **names}
+        given = {**(missing or _missing)(), **names}
         for name in functions:
             setattr(names[class_name], name, _function(path, class_name, name, given))
 

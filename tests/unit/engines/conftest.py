@@ -22,10 +22,12 @@ def start() -> Iterator[Start]:
     """Start a process: `start(Mode.CAPTURE)`, or `start(Mode.RESTORE, after=world)` with what that world stored."""
     before = {name: module for name, module in sys.modules.items() if _ours(name)}
 
-    def _start(mode: Mode, after: Any = None, pins: Any = None) -> Any:
+    def _start(
+        mode: Mode, after: Any = None, pins: Any = None, random_numbers: bool = False, style: str = "2.11"
+    ) -> Any:
         _forget()
         hook = FakeHook(mode, after.hook.archive if after else None)
-        sys.modules["torch"] = torch = FakeTorch(hook)  # type: ignore[assignment]
+        sys.modules["torch"] = torch = FakeTorch(hook, style=style)  # type: ignore[assignment]
         from foundry.engines import torch_seam
 
         # Not `from foundry.engines import`, which would give the passes of the test before.
@@ -35,7 +37,7 @@ def start() -> Iterator[Start]:
         torch_seam.patch(graphs)
         device = torch.device("cuda", 0)
         device.type = "cuda"
-        own = passes.Pass(hook, "toy", device, pins or {"model": "small"})
+        own = passes.Pass(hook, "toy", device, pins or {"model": "small"}, random_numbers=random_numbers)
         return types.SimpleNamespace(
             hook=hook, torch=torch, own=own, passes=passes, seam=torch_seam, graph=graphs.graph, module=graphs
         )
@@ -48,7 +50,8 @@ def start() -> Iterator[Start]:
 def _graph_class(torch: Any) -> Any:
     class Graph:
         def __init__(self, cuda_graph: Any, stream: Any) -> None:
-            self.cuda_graph, self.context = cuda_graph, torch.cuda.stream(stream)
+            self.cuda_graph, self.capture_stream = cuda_graph, stream
+            self.context = torch.cuda.stream(stream)
 
         def __enter__(self) -> None:
             torch.cuda.empty_cache()

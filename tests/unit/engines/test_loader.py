@@ -142,15 +142,6 @@ def test_a_missing_module_is_missing(engine: Path) -> None:
         importlib.import_module("toyengine.core")
 
 
-def test_an_engine_without_an_adapter_is_named_once(engine: Path, caplog: pytest.LogCaptureFixture) -> None:
-    watcher = watch(Adapter())
-    for _ in range(2):
-        assert watcher.find_spec("sglang") is None
-    assert caplog.messages == [
-        "foundry: sglang: foundry has no adapter for SGLang yet: its graphs are captured as always"
-    ]
-
-
 def test_the_entry_point_does_nothing_outside_a_hooked_process(engine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = list(sys.meta_path)
     monkeypatch.delenv("FOUNDRY_MODE", raising=False)

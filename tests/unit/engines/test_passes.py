@@ -210,3 +210,71 @@ def test_patching_twice_is_patching_once(start: Any) -> None:
     enter = world.graph.__enter__
     world.seam.patch(world.module)
     assert world.graph.__enter__ is enter
+
+
+class TestRandomNumbers:
+    """Graphs that may take random numbers follow torch's generator."""
+
+    def sampled(self, world: Any, count: int = 1) -> Any:
+        out = tensor(world, 1)
+
+        def body() -> Any:
+            for _ in range(count):
+                out.uniform_()
+
+        own, stream = world.own, world.torch.cuda.Stream()
+        if own.holds("decode", "8"):
+            own.skip_warm_up()
+        else:
+            with own.warm_up("8"):
+                body()
+        claim = own.claim("decode", "8", [])
+        graph = world.torch.cuda.CUDAGraph()
+        with world.seam.expecting(claim), world.graph(graph, stream):
+            claim.run(body)
+        return graph
+
+    def recorded(self, world: Any) -> Any:
+        return json.loads(world.hook.archive[ARCHIVED])
+
+    def test_a_replay_moves_the_generator_on_as_torch_would(self, start: Any) -> None:
+        captured = start(Mode.CAPTURE, random_numbers=True)
+        self.sampled(captured, 2)
+        assert self.recorded(captured)["random"]["consumed"] == 8
+        world = start(Mode.RESTORE, captured, random_numbers=True)
+        generator = world.torch.cuda.default_generators[0]
+        graph = self.sampled(world, 2)
+        before = generator.get_offset()
+        graph.replay()
+        graph.replay()
+        assert generator.get_offset() == before + 16
+
+    def test_one_that_takes_none_says_nothing_of_them(self, start: Any) -> None:
+        captured = start(Mode.CAPTURE, random_numbers=True)
+        self.sampled(captured, 0)
+        assert "random" not in self.recorded(captured)
+
+    def test_state_that_lies_elsewhere_is_refused(self, start: Any) -> None:
+        captured = start(Mode.CAPTURE, random_numbers=True)
+        self.sampled(captured)
+        text = self.recorded(captured)
+        text["random"]["seed"] += 512
+        captured.hook.archive[ARCHIVED] = json.dumps(text)
+        world = start(Mode.RESTORE, captured, random_numbers=True)
+        self.sampled(world)
+        assert world.hook.given_up["8"] == "torch keeps the state of random numbers elsewhere than at capture"
+
+    def test_a_torch_that_keeps_it_out_of_reach_is_refused_by_name(self, start: Any) -> None:
+        captured = start(Mode.CAPTURE, random_numbers=True, style="2.13")
+        self.sampled(captured)
+        assert self.recorded(captured)["refused"].startswith("random numbers inside the graph: ")
+
+
+@pytest.mark.parametrize(("update", "stored"), [("0", False), ("1", True)])
+def test_a_restore_stores_what_it_captures_only_in_an_update(
+    start: Any, monkeypatch: pytest.MonkeyPatch, update: str, stored: bool
+) -> None:
+    monkeypatch.setenv("FOUNDRY_UPDATE", update)
+    world = start(Mode.RESTORE, start(Mode.CAPTURE))
+    one_graph(world)
+    assert ("label toy/decode/8" in world.hook.events) == stored

@@ -16,7 +16,6 @@ from foundry.engines import seams
 from foundry.engines.loader import adapters
 from foundry.engines.protocol import Adapter, Seam
 from foundry.engines.torch_seam import TorchAdapter
-from foundry.engines.vllm.adapter import VllmAdapter
 
 RELEASES = "FOUNDRY_RELEASES"
 STAND_INS = Path(__file__).parents[2] / "engines" / "stand_ins"
@@ -97,7 +96,7 @@ def test_a_setting_that_is_gone_is_named(release: Path) -> None:
     assert seams.faults(Adapter(), release) == ["engine.config.Config: has no gone", "engine.none.Other: has no one"]
 
 
-@pytest.mark.parametrize("adapter", [VllmAdapter(), TorchAdapter()], ids=lambda one: one.name)
+@pytest.mark.parametrize("adapter", adapters(), ids=lambda one: one.name)
 def test_the_stand_ins_have_the_seams_that_are_replaced(adapter: Adapter) -> None:
     faults = [seams.fault_of(one, STAND_INS) for one in adapter.seams if one.replaced]
     # Their sources are shorter, their parameters the same.

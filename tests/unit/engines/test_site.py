@@ -20,10 +20,17 @@ print(json.dumps([sys.path, sorted(sys.modules), [type(one).__name__ for one in 
 """
 
 
-def python(*words: str, path: tuple[object, ...] = (), options: tuple[str, ...] = (), mode: str | None = "capture"):  # type: ignore[no-untyped-def]
+def python(
+    *words: str,
+    path: tuple[object, ...] = (),
+    options: tuple[str, ...] = (),
+    mode: str | None = "capture",
+    variables: dict[str, str] | None = None,
+):  # type: ignore[no-untyped-def]
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("FOUNDRY_", "PYTHON"))}
     if mode:
-        environment["FOUNDRY_MODE"] = mode
+        environment.update({"FOUNDRY_MODE": mode, "FOUNDRY_ADAPTERS": "1"})
+    environment.update(variables or {})
     if path:
         environment["PYTHONPATH"] = ":".join(map(str, path))
     return subprocess.run(
@@ -105,3 +112,56 @@ def test_a_spawned_worker_has_it_too(tmp_path: Path) -> None:
         "    worker.start(); worker.join()\n"
     )
     assert python(str(tmp_path / "work.py"), path=(SITE,)).stdout == "FirstImport\n"
+
+
+class TestOpened:
+    """What a process opens is written down, where that is wanted."""
+
+    def opened(self, tmp_path: Path, code: str, **variables: str) -> list[str]:
+        log = tmp_path / "log"
+        log.touch()
+        wanted = {"FOUNDRY_OPENED": str(log), "FOUNDRY_ADAPTERS": "0", **variables}
+        found = python("-c", code, path=(SITE, tmp_path), variables=wanted)
+        assert found.stderr == ""
+        return log.read_text().splitlines()
+
+    def test_modules_and_files_once_and_in_order(self, tmp_path: Path) -> None:
+        (tmp_path / "mine.py").write_text("x = 1\n")
+        (tmp_path / "a").write_bytes(b"a")
+        code = f"import os; os.chdir({str(tmp_path)!r}); open('a'); import mine; open('a'); os.open('a', os.O_RDONLY)"
+        found = [line for line in self.opened(tmp_path, code) if line.startswith(str(tmp_path))]
+        assert found[0] == str(tmp_path / "a")
+        assert [line for line in found if "mine" in line]
+        assert len(found) == len(set(found))
+
+    def test_compiled_modules(self, tmp_path: Path) -> None:
+        (tmp_path / "mine.py").write_text("x = 1\n")
+        self.opened(tmp_path, "import mine")
+        (compiled,) = (tmp_path / "__pycache__").glob("mine.*.pyc")
+        (tmp_path / "log").unlink()
+        assert str(compiled) in self.opened(tmp_path, "import mine")
+
+    def test_nothing_that_is_written_or_no_file(self, tmp_path: Path) -> None:
+        code = f"import os; open({str(tmp_path / 'new')!r}, 'w'); os.open({str(tmp_path)!r}, os.O_DIRECTORY); open(0)"
+        assert [line for line in self.opened(tmp_path, code) if line.startswith(str(tmp_path))] == []
+
+    def test_children_of_forks_and_the_end_without_farewell(self, tmp_path: Path) -> None:
+        for name in "ab":
+            (tmp_path / name).write_text("")
+        code = (
+            f"import os; os.chdir({str(tmp_path)!r}); p = os.fork(); open('ab'[p > 0]); p and os.waitpid(p, 0); "
+            "os.closerange(3, 64); open('a'); os._exit(0)"
+        )
+        assert {str(tmp_path / "a"), str(tmp_path / "b")} <= set(self.opened(tmp_path, code))
+
+    def test_a_log_that_is_gone_is_not_made_again_and_hurts_nobody(self, tmp_path: Path) -> None:
+        log = tmp_path / "log"
+        code = f"import os; os.unlink({str(log)!r}); open('/etc/passwd'); import json; print('well')"
+        log.touch()
+        found = python("-c", code, path=(SITE,), variables={"FOUNDRY_OPENED": str(log), "FOUNDRY_ADAPTERS": "0"})
+        assert (found.stdout, found.stderr, log.exists()) == ("well\n", "", False)
+
+    def test_it_brings_no_adapters(self, tmp_path: Path) -> None:
+        (tmp_path / "log").touch()
+        finders = shown(SITE, variables={"FOUNDRY_OPENED": str(tmp_path / "log"), "FOUNDRY_ADAPTERS": "0"})[2]
+        assert "FirstImport" not in finders

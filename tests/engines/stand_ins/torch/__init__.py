@@ -97,6 +97,9 @@ class Tensor:
     def storage_offset(self) -> int:
         return self.offset
 
+    def new_empty(self, shape: Any, dtype: dtype | None = None) -> Tensor:
+        return empty(shape, dtype=dtype or self.dtype)
+
     def untyped_storage(self) -> Storage:
         return self.storage
 
@@ -172,6 +175,10 @@ def empty(*shape: Any, dtype: dtype = float32, device: Any = None) -> Tensor:
     if size:
         tensor.storage = _take(size)
     return tensor
+
+
+def is_tensor(value: object) -> bool:
+    return isinstance(value, Tensor)
 
 
 def empty_like(other: Tensor) -> Tensor:

@@ -1,0 +1,3 @@
+import os
+
+__version__ = os.environ.get("STAND_IN_VERSION", "0.5.17")
