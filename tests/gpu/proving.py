@@ -43,7 +43,8 @@ def proven_and_moved(folder: Path) -> dict[str, Any]:
     (folder / "site").mkdir(exist_ok=True)
     (folder / "site" / "sitecustomize.py").write_text(OCCUPY)
     path = os.pathsep.join(filter(None, (str(folder / "site"), os.environ.get("PYTHONPATH", ""))))
-    words = ("restore", *OTHER_FILES, archive, "--report", report, "--")
+    # With an early start the range is had before anything else can take it.
+    words = ("restore", "--no-early", *OTHER_FILES, archive, "--report", report, "--")
     found["restore"] = _results(folder, "restore", program, *words, PYTHONPATH=path, OCCUPIED=RECORDED_BASE)
     told = proof_of(archive)
     print(f"  proof: {json.dumps(told)}", flush=True)

@@ -27,6 +27,7 @@ import soak  # noqa: E402
 from archive_tools import archive_tools  # noqa: E402
 from driver_answers import driver_answers  # noqa: E402
 from measuring import machine  # noqa: E402
+from native_clients import NATIVE_CLIENTS  # noqa: E402
 from proving import proven_and_moved  # noqa: E402
 from scenarios import FOUNDRY, SCENARIOS  # noqa: E402
 from tinyllm_engine import tinyllm_engine  # noqa: E402
@@ -74,9 +75,10 @@ STEPS: dict[str, Any] = {
     "proven_and_moved": proven_and_moved,
     "archive_tools": archive_tools,
     "tinyllm_engine": tinyllm_engine,
+    **NATIVE_CLIENTS,
     "benchmark": benchmark,
 }
-WITH_FIGURES = ("soak_runs", "soak_cycles", "archive_tools", "tinyllm_engine", "benchmark")
+WITH_FIGURES = ("soak_runs", "soak_cycles", "archive_tools", "tinyllm_engine", *NATIVE_CLIENTS, "benchmark")
 
 
 def main() -> int:
@@ -114,7 +116,8 @@ def main() -> int:
                 archive.unlink()
     failed = [name for name, result in summary.items() if not result["passed"]]
     for name, result in summary.items():
-        print(f"{'passed' if result['passed'] else 'FAILED'}  {name}  {result['seconds']} s", flush=True)
+        how = "skipped" if "skipped" in result else "passed" if result["passed"] else "FAILED"
+        print(f"{how}  {name}  {result.get('skipped') or str(result['seconds']) + ' s'}", flush=True)
     return len(failed)
 
 

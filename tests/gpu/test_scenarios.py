@@ -10,6 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from native_clients import NATIVE_CLIENTS
 from scenarios import SCENARIOS
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(900)]
@@ -61,6 +62,12 @@ def test_the_c_engine(tmp_path: Path) -> None:
     from tinyllm_engine import tinyllm_engine
 
     tinyllm_engine(tmp_path, runs=1)
+
+
+@pytest.mark.parametrize("name", NATIVE_CLIENTS)
+def test_a_client_of_others(name: str, tmp_path: Path) -> None:
+    if reason := NATIVE_CLIENTS[name](tmp_path).get("skipped"):
+        pytest.skip(reason)
 
 
 def test_the_archive_tools(tmp_path: Path) -> None:

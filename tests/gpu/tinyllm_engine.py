@@ -23,6 +23,8 @@ SWITCH = "TINYLLM_GRAPHS"
 PROMPTS = ("The graphs of a server", "A key", "x", "The pages of the cache")
 KEYS = 36
 CASES = [(count, temperature) for count in (1, len(PROMPTS)) for temperature in (0, 0.9)]
+MOVING = {"updated": ["--buffers", "2"], "dedicated": ["--buffers", "2", "--dedicated", "2"]}
+"""Inputs lie in two buffers by turns: graphs are updated for each pass, or there is one for each buffer."""
 FIGURES = {"seconds_ready": 6, "seconds_first_token": 6, "tokens_a_second": 1, "seconds_of_the_command": 4}
 
 
@@ -60,6 +62,8 @@ class Ways:
         command += [word for prompt in PROMPTS[:count] for word in ("--prompt", prompt)]
         environment = {SWITCH: "0" if way in ("cpu", "eager") else "1"}
         sim = ["--sim"] if self.simulated else []
+        if way in MOVING:
+            command += MOVING[way]
         if way == "cpu":
             command += ["--device", "cpu"]
         elif way == "capture":
@@ -80,9 +84,26 @@ class Ways:
             "seconds_of_the_command": seconds,
         }
 
+    def parity(self, *before: object) -> str:
+        """Compare passes through graphs with those without; give the line that says what was found."""
+        sim = ["--sim"] if self.simulated else []
+        program, *model = self.command[:3]
+        run(
+            self.folder,
+            "parity",
+            [*FOUNDRY, "parity", *sim, "--", *before, program, *model, "--parity"],
+            **{SWITCH: "1"},
+        )
+        log = (self.folder / "parity.log").read_text().splitlines()
+        return next(line for line in log if "parity of tinyllm: equal: " in line)
+
 
 def check_counts(way: str, found: dict[str, Any]) -> None:
     """A restored run replays only; the others do what their name says."""
+    if way in MOVING:
+        assert found["updated" if way == "updated" else "captured"] > 0, (way, found)
+        assert way == "updated" or not found["updated"], (way, found)
+        return
     counts = {name: found[name] for name in ("captured", "restored", "replayed", "hook_stream_captures")}
     passes = found["passes"]
     expected = {
@@ -101,14 +122,14 @@ def tinyllm_engine(folder: Path, runs: int = 5, *, simulated: bool = False) -> d
     for count, temperature in CASES:
         wanted, found = ways.run("eager", count, temperature)
         check_counts("eager", found)
-        for way in ("graphs", "capture", "restore"):
+        for way in ("graphs", "capture", "restore", *MOVING):
             tokens, found = ways.run(way, count, temperature)
             assert tokens == wanted, f"{way} gives other tokens than eager, {count} prompts at {temperature}"
             check_counts(way, found)
         on_cpu[f"{count} at {temperature}"] = ways.run("cpu", count, temperature)[0] == wanted
-    figures: dict[str, Any] = {"cpu_gives_the_same_tokens": on_cpu, "runs": runs}
+    figures: dict[str, Any] = {"cpu_gives_the_same_tokens": on_cpu, "runs": runs, "parity": ways.parity()}
     for name, (count, tokens) in {"one_token": (1, 1), "one": (1, 600), "four": (len(PROMPTS), 600)}.items():
-        measured: dict[str, list[dict[str, Any]]] = {way: [] for way in ("eager", "graphs", "restore")}
+        measured: dict[str, list[dict[str, Any]]] = {way: [] for way in ("eager", "graphs", "restore", *MOVING)}
         for _ in range(runs):
             for way, taken in measured.items():
                 taken.append(ways.run(way, count, 0, tokens)[1])
