@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 
-from .commands import capture, diff, doctor, inspect, pack, restore, verify
+from .commands import capture, diff, doctor, image, inspect, pack, parity, restore, verify
 from .commands import list as list_command
 from .options import exit_codes
 
-COMMANDS = (capture, restore, inspect, diff, list_command, verify, pack, doctor)
+COMMANDS = (capture, restore, parity, inspect, diff, list_command, verify, pack, image, doctor)
 
 
 def application() -> Any:
@@ -27,7 +28,7 @@ def application() -> Any:
     for module in COMMANDS:
         app.command(name=module.NAME, short_help=module.SHORT, epilog=exit_codes(*module.EXIT_CODES))(module.command)
     built: Any = typer.main.get_command(app)
-    for module in (capture, restore):
+    for module in (capture, restore, parity):
         _show_usage(built.commands[module.NAME], module.USAGE)
     return built
 
@@ -37,17 +38,38 @@ def _show_usage(command: Any, usage: str) -> None:
     command.collect_usage_pieces = lambda _: [usage]
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        from .version import version
+def _version() -> str:
+    from .version import version
 
-        typer.echo(f"foundry {version()}")
-        raise typer.Exit
+    return f"foundry {version()}"
+
+
+def _include() -> str:
+    from foundry import get_include
+
+    return get_include()
+
+
+def _library() -> str:
+    from foundry import get_library
+
+    return get_library()
+
+
+def _printed(name: str, text: Callable[[], str], what: str) -> Any:
+    """Make an option that prints one line, and nothing else is done."""
+
+    def callback(wanted: bool) -> None:
+        if wanted:
+            typer.echo(text())
+            raise typer.Exit
+
+    return typer.Option(name, help=f"Print {what} and exit.", callback=callback, is_eager=True)
 
 
 def _root(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
-    ] = False,
+    version: Annotated[bool, _printed("--version", _version, "the version")] = False,
+    include: Annotated[bool, _printed("--include", _include, "the folder of foundry.h")] = False,
+    library: Annotated[bool, _printed("--library", _library, "the path of libfoundry_restore.a")] = False,
 ) -> None:
     """Capture a GPU program's CUDA graphs and kernels once, and start from them in seconds."""

@@ -22,9 +22,11 @@ def request_of(arguments: list[str], command: list[str] | None) -> tuple[capture
             *("--force", "--stop-when-ready", "--sim", "--all-kernels", "--thin", "--witness", "--no-contents"),
             "--caches",
             "--no-caches",
+            "--prefetch",
+            "--no-prefetch",
             *("--prove", "--scrub", "--quiet", "--json"),
         ),
-        values=("--output", "--ready", "--ready-log", "--ready-timeout"),
+        values=("--output", "--update", "--ready", "--ready-log", "--ready-timeout"),
         short={"-o": "--output", "-f": "--force", "-q": "--quiet"},
     )
     if plain is None:
@@ -34,7 +36,7 @@ def request_of(arguments: list[str], command: list[str] | None) -> tuple[capture
         seconds = None if timeout is None else float(timeout)
     except ValueError:
         return None
-    output = plain.values.get("--output")
+    output, update = plain.values.get("--output"), plain.values.get("--update")
     request = capture.Request(
         command=command,
         output=Path(output) if output else None,
@@ -51,6 +53,8 @@ def request_of(arguments: list[str], command: list[str] | None) -> tuple[capture
         scrub="--scrub" in plain.flags,
         contents="--no-contents" not in plain.flags,
         caches="--caches" in plain.flags,
+        prefetch="--prefetch" in plain.flags,
+        update=Path(update) if update else None,
         quiet="--quiet" in plain.flags,
     )
     return request, "--json" in plain.flags

@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 from foundry import env
 from foundry.errors import FoundryError
 
-RUNNERS = ("capture", "restore")
-DATA_COMMANDS = ("inspect", "list", "verify", "diff", "pack", "doctor")
+RUNNERS = ("capture", "restore", "parity")
+DATA_COMMANDS = ("inspect", "list", "verify", "diff", "pack", "image", "doctor")
 """Commands whose output is data: with --json an error is, too."""
 USAGE_CODE = 2
 FAILURE_CODE = 125
@@ -61,7 +61,7 @@ def run(arguments: list[str]) -> int:
     ours, command = split(arguments)
     context = Context(command, dict(os.environ))
     try:
-        if ours[:1] and ours[0] in RUNNERS and (result := _run_at_once(context, ours)) is not None:
+        if ours[:1] and ours[0] in (*RUNNERS, "verify") and (result := _run_at_once(context, ours)) is not None:
             return result
         from .application import application
 
@@ -110,12 +110,19 @@ def _let_go_of_output() -> None:
 
 
 def _run_at_once(context: Any, ours: list[str]) -> int | None:
-    """Capture or restore without typer. None if the arguments need it."""
+    """Capture, restore or verify without typer. None if the command or the arguments need it."""
+    if ours[0] == "verify":
+        from . import checking
+
+        wanted = checking.request_of(ours)
+        return checking.run(context, wanted) if wanted else None
     if ours[0] == "restore":
         from . import restoring
 
         request = restoring.request_of(ours, context.command)
         return restoring.run(context, request) if request else None
+    if ours[0] != "capture":
+        return None
     from . import capturing
 
     found = capturing.request_of(ours, context.command)

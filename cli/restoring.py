@@ -21,7 +21,10 @@ def request_of(arguments: list[str], command: list[str] | None) -> restore.Reque
         return None
     plain = read(
         arguments[1:],
-        flags=("--sim", "--quiet", "--json", "--check", "--early", "--no-early", "--caches", "--no-caches"),
+        flags=(
+            *("--sim", "--quiet", "--json", "--check", "--early", "--no-early", "--caches", "--no-caches"),
+            "--no-prefetch",
+        ),
         values=("--on-mismatch", "--report"),
         repeated=("--allow",),
         short={"-q": "--quiet"},
@@ -39,8 +42,9 @@ def request_of(arguments: list[str], command: list[str] | None) -> restore.Reque
         simulated="--sim" in plain.flags,
         quiet="--quiet" in plain.flags,
         check="--check" in plain.flags,
-        early="--early" in plain.flags,
+        early="--no-early" not in plain.flags,
         caches="--caches" in plain.flags,
+        prefetch="--no-prefetch" not in plain.flags,
         allowed=codes.require_allowable(plain.repeated.get("--allow", ())),
     )
 

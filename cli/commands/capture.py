@@ -20,6 +20,7 @@ EXIT_CODES = (
     "0    the command ended well and its archive is written",
     RUN_CODES[0],
     "3    the archive is written, and --prove or --scrub could not do all of it",
+    "5    --update: the archive must not be used here, or the run does not fit it; it stays as it is",
     *RUN_CODES[1:],
 )
 USAGE = "[OPTIONS] -- CMD..."
@@ -31,6 +32,14 @@ def command(
         Optional[Path],  # noqa: UP045 - see options.py
         typer.Option(
             "--output", "-o", metavar="FILE", help="Write here instead of into the store.", show_default=False
+        ),
+    ] = None,
+    update: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            metavar="FILE",
+            help="Run CMD with the graphs of this archive, and add those that it captures beside them.",
+            show_default=False,
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", "-f", help="Replace a file that stands there.")] = False,
@@ -82,6 +91,12 @@ def command(
         bool,
         typer.Option("--caches/--no-caches", help="Keep files of JIT caches (Triton, inductor and others), too."),
     ] = False,
+    prefetch: Annotated[
+        bool,
+        typer.Option(
+            "--prefetch/--no-prefetch", help="Keep the names of the files that CMD reads until it is ready, too."
+        ),
+    ] = False,
     prove: Annotated[
         bool,
         typer.Option(
@@ -126,6 +141,8 @@ def command(
         scrub=scrub,
         contents=not no_contents,
         caches=caches,
+        prefetch=prefetch,
+        update=update,
         quiet=quiet,
     )
     return capturing.run(session, request, json_line=json_line)

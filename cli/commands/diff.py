@@ -12,9 +12,9 @@ import typer
 from foundry.errors import FoundryError
 
 from ..completion import archive_names
+from ..existing import require
 from ..options import Json
 from ..render import plain, print_json, print_lines, width
-from .inspect import require
 
 if TYPE_CHECKING:
     from foundry.archive import Opened

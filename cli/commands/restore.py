@@ -65,9 +65,13 @@ def command(
             "--early/--no-early",
             help="Make the driver and graphs ready while the command still imports, if its capture shows that it may.",
         ),
-    ] = False,
+    ] = True,
     caches: Annotated[
         bool, typer.Option("--caches/--no-caches", help="Put the archive's files of JIT caches in place.")
+    ] = False,
+    no_prefetch: Annotated[
+        bool,
+        typer.Option("--no-prefetch", help="Do not read ahead the files that the archive names as read by a start."),
     ] = False,
     allow: Allow = None,
     simulated: Simulated = False,
@@ -97,6 +101,7 @@ def command(
         check=check,
         early=early,
         caches=caches,
+        prefetch=not no_prefetch,
         allowed=codes.require_allowable(allow or ()),
     )
     return restoring.run(session, request)

@@ -17,14 +17,26 @@ _SEPARATORS = re.compile(r"[\s:]")
 
 
 ADAPTERS = Path(__file__).absolute().parents[1] / "engines" / "site"
-"""Where a Python process finds what loads the adapters for its engine."""
+"""Where a Python process finds what loads the adapters for its engine, and tells what it opens."""
 
 
 def for_capture(
-    base: Mapping[str, str], *, spool: Path, status: Path, quiet: bool, simulated: bool, witness: bool = False
+    base: Mapping[str, str],
+    *,
+    spool: Path,
+    status: Path,
+    quiet: bool,
+    simulated: bool,
+    witness: bool = False,
+    opened: Path | None = None,
 ) -> dict[str, str]:
-    """Make the environment under which the hook records. The command is a child of this process."""
-    result = _hooked(base, simulated)
+    """Make the environment under which the hook records. The command is a child of this process.
+
+    `opened`: where Python processes write which files they open.
+    """
+    result = _hooked(base, simulated, site=opened is not None)
+    if opened is not None:
+        result[env.OPENED] = str(opened)
     result.update({env.MODE: "capture", env.SPOOL: str(spool), env.STATUS: str(status)})
     result[env.COMMAND] = f"child:{os.getpid()}"
     if witness:
@@ -42,6 +54,7 @@ def for_restore(
     image: Path,
     quiet: bool,
     simulated: bool,
+    building: Path | None = None,
     allowed: Iterable[str] = (),
     check: bool = False,
     only_equal: bool = False,
@@ -50,12 +63,15 @@ def for_restore(
 ) -> dict[str, str]:
     """Make the environment under which the hook answers from the image folder.
 
+    `building`: where the images come in, if they are not there yet.
     `check`: graphs are compared with their witnesses; `only_equal`: and those that cannot be compared are given up.
     `early`: which process begins early, with which devices; `replaces`: this one becomes the command, and is not its
     parent.
     """
     result = _hooked(base, simulated)
     result.update({env.MODE: "restore", env.SPOOL: str(spool), env.STATUS: str(status), env.IMAGE: str(image)})
+    if building:
+        result[env.BUILDING] = str(building)
     if early:
         result.update({env.EARLY: early, env.COMMAND: f"{'self' if replaces else 'child'}:{os.getpid()}"})
     if codes := ",".join(sorted(allowed)):
@@ -84,11 +100,11 @@ def plain(base: Mapping[str, str], *, simulated: bool = False) -> dict[str, str]
     return result
 
 
-def _hooked(base: Mapping[str, str], simulated: bool) -> dict[str, str]:
+def _hooked(base: Mapping[str, str], simulated: bool, *, site: bool = False) -> dict[str, str]:
     result = plain(base, simulated=simulated)
     hook = loadable(native.hook_library())
     result[env.PRELOAD] = ":".join([hook, *_preloaded_by_others(base)])
-    if base.get(env.ADAPTERS) == "1":
+    if site or base.get(env.ADAPTERS) == "1":
         # An empty entry would be the working folder, which a program without PYTHONPATH does not have.
         others = [result[env.PYTHON_PATH]] if result.get(env.PYTHON_PATH) else []
         result[env.PYTHON_PATH] = ":".join([_adapters(), *others])

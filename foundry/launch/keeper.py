@@ -59,7 +59,7 @@ def _keep(read: int, write: int, folder: Path, worth_keeping: Callable[[], bool]
         linux.name_process("foundry-keeper")
         for number in _NOT_FOR_IT:
             signal.signal(number, signal.SIG_IGN)
-        _close_all_but(read)
+        close_all_but(read)
         said = b""
         while part := os.read(read, 64):
             said += part
@@ -77,8 +77,8 @@ def _clean_up(group: int, folder: Path, worth_keeping: Callable[[], bool]) -> No
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _close_all_but(kept: int) -> None:
-    """Close what would keep a reader of our output waiting for as long as this process lives."""
+def close_all_but(kept: int) -> None:
+    """Close what would keep a reader of our output waiting for as long as this process of ours lives."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(nothing, standard)

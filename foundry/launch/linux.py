@@ -8,6 +8,7 @@ import os
 PR_SET_PDEATHSIG = 1
 PR_SET_NAME = 15
 PR_SET_CHILD_SUBREAPER = 36
+PR_GET_CHILD_SUBREAPER = 37
 ADDR_NO_RANDOMIZE = 0x0040000
 CURRENT_PERSONALITY = 0xFFFFFFFF
 
@@ -25,6 +26,13 @@ def _prctl(option: int, argument: int | bytes) -> None:
 def adopt_orphans() -> None:
     """Make this process the parent of every descendant whose own parent ends."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def adopts_orphans() -> bool:
+    """Whether this process becomes the parent of what its children leave behind."""
+    found = ctypes.c_int(0)
+    _libc.prctl(ctypes.c_int(PR_GET_CHILD_SUBREAPER), ctypes.byref(found), *[ctypes.c_ulong(0)] * 3)
+    return bool(found.value) or os.getpid() == 1
 
 
 def die_with_parent(signal_number: int) -> None:

@@ -133,6 +133,10 @@ class Supervisor:
         asked = self._asked or code - 128 in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         return Ended(code, number, asked, left_over)
 
+    def processes(self) -> set[int]:
+        """Find the living processes of the command."""
+        return descendants.below(os.getpid(), excluding=self._others | {self._keeper.process})
+
     def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
         """Ask the command to end: a signal to its group."""
         self._asked = True
@@ -199,8 +203,7 @@ class Supervisor:
             os.killpg(self._process, signal.SIGCONT)
 
     def _end_what_is_left(self) -> int:
-        excluded = self._others | {self._keeper.process}
-        return descendants.end(lambda: descendants.below(os.getpid(), excluding=excluded), reap=self._drain)
+        return descendants.end(self.processes, reap=self._drain)
 
     def _drain(self) -> None:
         """Go on passing output while waiting: a process that writes to a full pipe would never end."""

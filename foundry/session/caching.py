@@ -80,6 +80,14 @@ def place(
     return placed
 
 
+def note_beside(images: Path, placed: Placed, environment: Mapping[str, str]) -> None:
+    """Note for later starts what was put in place, beside images that were not there then."""
+    from foundry.caches import note
+    from foundry.caches.kinds import folders
+
+    note.write(images, placed.marks, folders(environment, _working_folder()), complete=not placed.faults)
+
+
 def _working_folder() -> str:
     try:
         return str(Path.cwd())

@@ -29,7 +29,7 @@ from foundry.launch import environment as launch_environment
 from foundry.launch import executable as executables
 from foundry.launch import python_options
 from foundry.launch.supervisor import Ended, Supervisor
-from foundry.session import caching, context, product
+from foundry.session import caching, context, prefetching, product
 from foundry.session.listener import Listener
 from foundry.session.product import Product
 from foundry.session.proving import Packed, Proven
@@ -54,7 +54,10 @@ STOP_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked for. `output` None means the store. What `scrub` needs, `prove` and `witness`, it brings."""
+    """What the user asked for. `output` None means the store. `update`: an archive to add to.
+
+    What `scrub` needs, `prove` and `witness`, it brings.
+    """
 
     command: Sequence[str]
     output: Path | None = None
@@ -71,6 +74,8 @@ class Request:
     scrub: bool = False
     contents: bool = True
     caches: bool = False
+    prefetch: bool = False
+    update: Path | None = None
     quiet: bool = False
 
 
@@ -107,6 +112,10 @@ def run(request: Request, environment: Mapping[str, str], listener: Listener, *,
 
     If it is to be proven, the command runs a second time after that, and to be scrubbed a third time.
     """
+    if request.update is not None:
+        from foundry.session import updating
+
+        return updating.run(request, environment, listener, version=version)
     if request.scrub:
         request = replace(request, prove=True, witness=True)
     if not request.contents:
@@ -139,6 +148,7 @@ def run(request: Request, environment: Mapping[str, str], listener: Listener, *,
             quiet=True,
             simulated=request.simulated,
             witness=request.witness,
+            opened=capture.recording_files(environment),
         )
         started = time.monotonic()
         with Supervisor(workspace.folder, workspace.worth_keeping) as supervisor, capture.watching_caches(environment):
@@ -216,6 +226,7 @@ class CaptureRun:
         self._status = Status(workspace.status)
         self.packed: Packed | None = None
         self._caches: Collector | None = None
+        self._start_files: prefetching.Recording | None = None
         self._product: Product | None = None
         self._told: Product | None = None
         self._problem: FoundryError | None = None
@@ -240,6 +251,13 @@ class CaptureRun:
             if self._caches:
                 self._caches.close()
 
+    def recording_files(self, environment: Mapping[str, str]) -> Path | None:
+        """Record which files the command that is run next reads; give where its processes tell, None if nobody asks."""
+        if not self._request.prefetch:
+            return None
+        self._start_files = prefetching.Recording(self._workspace.folder, environment)
+        return self._start_files.log
+
     def tick(self, supervisor: Supervisor) -> float | None:
         """Look for readiness, then write the archive beside the running command, then wait for its end."""
         if self._caches:
@@ -257,6 +275,8 @@ class CaptureRun:
             if self._problem:
                 self._listener.warn(f"{self._problem}; once more when the command ends")
             return self._stop(supervisor) if self._request.stop_when_ready else None
+        if self._start_files:
+            self._start_files.look(supervisor.processes)
         if self._url_watch and not self._url_watch.started:
             self._url_watch.start()
         seen = next((what for watch in self._watches if (what := watch.seen())), "")
@@ -313,6 +333,8 @@ class CaptureRun:
                 self._listener.warn("nothing is left out: no kernel image was found again in a library file here")
         if self._caches:
             capture, findings = caching.with_files(capture, findings, self._caches)
+        if self._start_files:
+            capture = self._start_files.added(capture, self._listener)
         self._product = self._put(capture, findings, again=before is not None)
         if self._request.prove:
             self.packed = Packed(capture, findings, ranges)

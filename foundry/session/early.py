@@ -7,11 +7,12 @@ set only later.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from foundry.model import Capture
+    from foundry.archive import Outline
 
 NOTED = "early"
 """Name of the note in a folder of images: `ROLE:DEVICE,DEVICE`, or empty."""
@@ -21,20 +22,20 @@ IN_FORK = "start_in_fork"
 AGAINST = ("start_forks", "start_changed_variables", "start_context_flags")
 
 
-def of_capture(capture: Capture) -> str:
+def of_processes(processes: Sequence[Outline]) -> str:
     """Name the process that may begin early, and the devices whose primary contexts it had; empty if none may."""
-    if any(process.counters.get(IN_FORK) for process in capture.processes):
+    if any(process.counters.get(IN_FORK) for process in processes):
         return ""
-    commands = [process for process in capture.processes if process.counters.get(AS_COMMAND)]
+    commands = [process for process in processes if process.counters.get(AS_COMMAND)]
     if len(commands) != 1 or any(commands[0].counters.get(name) for name in AGAINST):
         return ""
-    devices = sorted({context.device for context in commands[0].contexts if context.primary})
+    devices = sorted(commands[0].primary)
     return f"{commands[0].role}:{','.join(map(str, devices))}" if devices else ""
 
 
-def note(capture: Capture, folder: Path) -> None:
+def note(begins: str, folder: Path) -> None:
     """Write it down for later starts."""
-    (folder / NOTED).write_text(of_capture(capture), encoding="utf-8")
+    (folder / NOTED).write_text(begins, encoding="utf-8")
 
 
 def noted(folder: Path) -> str:

@@ -147,6 +147,24 @@ def write(capture: Capture, findings: list[Finding], path: Path, *, force: bool,
     )
 
 
+def of_archive(path: Path) -> Product:
+    """Measure an archive that stands there."""
+    from foundry import archive
+
+    found = archive.summary(path)
+    return Product(
+        path=path,
+        capture_id=found.capture_id,
+        size=found.file_size,
+        graphs=found.graphs,
+        restorable=sum(process.restorable for process in found.processes),
+        images=sum(process.images for process in found.processes),
+        simulated=any(process.simulated for process in found.processes),
+        complete=True,
+        findings=(),
+    )
+
+
 def worst_findings(findings: tuple[Finding, ...], most: int = 5) -> list[str]:
     """Choose the findings that a user should read, equal codes counted together, worst first."""
     told = sorted((f for f in findings if f.severity > 0), key=lambda f: -f.severity)

@@ -20,10 +20,10 @@ WITNESS_PREFIX = "witness_"
 WITNESSES = ("equal", "differs", "missing", "unsteady", "state")
 
 
-def of_restore(plan: Plan, spool: Path, status: Status) -> dict[str, object]:
-    """Make the report of a restore as it stands now."""
+def of_restore(plan: Plan, spool: Path, status: Status, fault: str = "") -> dict[str, object]:
+    """Make the report of a restore as it stands now. `fault`: why its images could not be made, `CODE: text`."""
     summary = plan.summary
-    refused = str(plan.refused) if plan.refused else None
+    refused = str(plan.refused) if plan.refused else fault or None
     result: dict[str, object] = {
         "report": REPORT_VERSION,
         "restored": False,
@@ -31,7 +31,7 @@ def of_restore(plan: Plan, spool: Path, status: Status) -> dict[str, object]:
         "archive": str(plan.archive) if plan.archive else None,
         "capture_id": summary.capture_id if summary else None,
         "started_without_restore": refused,
-        "code": _code(plan, status),
+        "code": fault.partition(": ")[0] or _code(plan, status),
         "differences": [codes.document(item) for item in plan.items if item.level not in (Level.SAME, Level.UNKNOWN)],
         "disarmed": dict(sorted(status.disarmed.items())),
         "caches": plan.caches.as_dict() if plan.caches else None,

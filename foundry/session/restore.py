@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -18,7 +18,7 @@ from foundry.errors import ArchiveNotFoundError, FoundryError
 from foundry.launch import environment as launch_environment
 from foundry.launch import executable as executables
 from foundry.launch import python_options
-from foundry.session import caching, early, images, workspace
+from foundry.session import caching, images, prefetching, workspace
 from foundry.session.listener import Listener
 from foundry.session.surroundings import Surroundings
 from foundry.store import location, secrets
@@ -26,6 +26,7 @@ from foundry.store import location, secrets
 if TYPE_CHECKING:
     from foundry.archive import Summary
     from foundry.caches.outcome import Placed
+    from foundry.session.images import Images
     from foundry.store.location import Location
 
 
@@ -34,7 +35,8 @@ class Request:
     """What the user asked for. `archive` None means the store; `fail`: an error instead of a plain start.
 
     `allowed`: codes of differences that may pass. `check`: graphs are compared with their witnesses. `early`: the
-    driver may be made ready before the command asks for it. `caches`: files of JIT caches are put in place.
+    driver may be made ready before the command asks for it. `caches`: files of JIT caches are put in place. `prefetch`:
+    the files that the start reads are read ahead.
     """
 
     command: Sequence[str]
@@ -48,6 +50,7 @@ class Request:
     check: bool = False
     early: bool = False
     caches: bool = False
+    prefetch: bool = True
 
     @property
     def needs_parent(self) -> bool:
@@ -59,15 +62,17 @@ class Request:
 class Plan:
     """How the command will be started. Without images it is started plainly, for the reason in `refused`.
 
-    `items`: what differs from the capture, as far as it is known before the start. `caches`: what became of its files
-    of JIT caches, None if there are none or they were not wanted.
+    `behind`: the images are still to be made, while the command runs. `items`: what differs from the capture, as far as
+    it is known before the start. `caches`: what became of its files of JIT caches, None if there are none or they were
+    not wanted.
     """
 
     executable: executables.Executable
     place: Location | None
     archive: Path | None = None
     summary: Summary | None = None
-    images: Path | None = None
+    images: Images | None = None
+    behind: bool = False
     refused: FoundryError | None = None
     items: Sequence[Item] = ()
     caches: Placed | None = None
@@ -138,13 +143,29 @@ def _restoring(
         if request.caches and not request.fail and error.codes == {codes.NO_GRAPHS}:
             caching.place(path, summary, None, environment, listener)
         raise
-    folder = images.folder_for(path, summary, place, listener, around)
-    items = gate.pass_through([*items, *around.compared(folder)], request.allowed)
+    if request.prefetch:
+        prefetching.begin(path, summary, environment)
+    wanted = images.find(path, summary, place, around)
+    behind = wanted.make is not None and _may_be_behind(request, summary, wanted)
+    if not behind:
+        images.make_now(wanted, listener)
+    items = gate.pass_through([*items, *around.compared(wanted.libraries)], request.allowed)
     for item in items:
         if item.level is Level.WARN:
             listener.warn(f"{item} (`--allow {item.code}` lets it pass)")
-    placed = caching.place(path, summary, folder, environment, listener) if request.caches else None
-    return Plan(found, place, path, summary, folder, items=items, caches=placed)
+    placed = caching.place(path, summary, wanted.folder, environment, listener) if request.caches else None
+    return Plan(found, place, path, summary, wanted, behind, items=items, caches=placed)
+
+
+def _may_be_behind(request: Request, summary: Summary, wanted: Images) -> bool:
+    """Whether the images may be made behind the command's start.
+
+    Not where it must be known before the start that they can be made, and not where others stand in their place, which
+    the hook would take.
+    """
+    from foundry.session import builder
+
+    return not (request.fail or summary.thin or wanted.folder.exists()) and builder.possible()
 
 
 def _in_store(request: Request, found: executables.Executable, environment: Mapping[str, str], place: Location) -> Path:
@@ -181,7 +202,14 @@ def _shown(command: Sequence[str]) -> str:
 
 
 def environment_of(
-    prepared: Plan, base: Mapping[str, str], request: Request, *, spool: Path, status: Path, replaces: bool = False
+    prepared: Plan,
+    base: Mapping[str, str],
+    request: Request,
+    *,
+    spool: Path,
+    status: Path,
+    building: Path | None,
+    replaces: bool = False,
 ) -> dict[str, str]:
     """Make the environment in which the command of this plan starts, as a child, or in place of this process."""
     if prepared.images is None:
@@ -190,27 +218,56 @@ def environment_of(
         base,
         spool=spool,
         status=status,
-        image=prepared.images,
+        image=prepared.images.folder,
+        building=building,
         quiet=request.quiet,
         simulated=request.simulated,
         allowed=request.allowed,
         check=request.check,
-        early=early.noted(prepared.images) if request.early else "",
+        early=prepared.images.early if request.early else "",
         replaces=replaces,
     )
+
+
+def begin_images(
+    prepared: Plan, base: Mapping[str, str], session: Path, listener: Listener
+) -> tuple[Plan, Path | None]:
+    """Begin to make what images are still to be made, for the command of a session, and give the folder for its hook.
+
+    Where that cannot be done the plan is a plain start.
+    """
+    wanted, make, placed = prepared.images, prepared.images and prepared.images.make, prepared.caches
+    if not prepared.behind or not wanted or not make:
+        return prepared, None
+    from foundry.session import builder
+
+    def all_of_it() -> None:
+        make()
+        if placed:
+            caching.note_beside(wanted.folder, placed, base)
+
+    try:
+        return prepared, builder.begin(session, session / workspace.LOCK_NAME, wanted.first_places, all_of_it)
+    except OSError as error:
+        refused = FoundryError(f"the restore images cannot be made behind the start: {error.strerror or error}")
+        listener.warn(f"{refused}; starting without restore")
+        return replace(prepared, images=None, behind=False, refused=refused), None
 
 
 def become(prepared: Plan, base: Mapping[str, str], request: Request, listener: Listener) -> NoReturn:
     """Replace this process by the command. Raises FoundryError if the kernel refuses to execute it."""
     found = prepared.executable
     hooked = launch_environment.plain(base, simulated=request.simulated)
-    if prepared.images is not None and prepared.place is not None:
+    if prepared.images is not None and (place := prepared.place) is not None:
         try:
-            folder = workspace.for_exec(prepared.place)
-            spool, status = folder / "spool", folder / "status"
-            hooked = environment_of(prepared, base, request, spool=spool, status=status, replaces=True)
+            folder = workspace.for_exec(place)
+            spool, status = folder / workspace.SPOOL_NAME, folder / workspace.STATUS_NAME
+            prepared, building = begin_images(prepared, base, folder, listener)
+            hooked = environment_of(
+                prepared, base, request, spool=spool, status=status, building=building, replaces=True
+            )
         except OSError as error:
-            listener.warn(f"no session folder in `{prepared.place.sessions}`: {error}; starting without restore")
+            listener.warn(f"no session folder in `{place.sessions}`: {error}; starting without restore")
     sys.stdout.flush()
     sys.stderr.flush()
     execute(found, hooked)

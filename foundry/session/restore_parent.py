@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -14,10 +15,10 @@ from foundry import env
 from foundry.compat import codes
 from foundry.errors import DiskFullError, FoundryError, MismatchError
 from foundry.launch.supervisor import Ended, Supervisor
-from foundry.session import report
+from foundry.session import builder, report
 from foundry.session.capture import STOP_SECONDS
 from foundry.session.listener import Listener
-from foundry.session.restore import Plan, Request, environment_of
+from foundry.session.restore import Plan, Request, begin_images, environment_of
 from foundry.session.status import RANGE_TAKEN, Status
 from foundry.session.workspace import Workspace
 
@@ -40,16 +41,24 @@ class Outcome:
 
 def run(prepared: Plan, base: Mapping[str, str], request: Request, listener: Listener) -> Outcome:
     """Run the command and wait for its end."""
-    with Workspace() as workspace, Supervisor(workspace.folder) as supervisor:
+    with contextlib.ExitStack() as stack:
+        workspace = stack.enter_context(Workspace())
+        # Before the supervisor, for which what runs then is none of the command's.
+        prepared, building = begin_images(prepared, base, workspace.folder, listener)
+        supervisor = stack.enter_context(Supervisor(workspace.folder))
         parent = _Parent(prepared, request, workspace, listener)
-        hooked = environment_of(prepared, base, request, spool=workspace.spool, status=workspace.status)
+        hooked = environment_of(
+            prepared, base, request, spool=workspace.spool, status=workspace.status, building=building
+        )
         if prepared.restores:
             hooked[env.HOLD] = HOLD_ANY if request.fail else RANGE_TAKEN
         ended = supervisor.run(prepared.executable, hooked, tick=parent.tick)
         if parent.again:
             listener.warn("the address range was taken; starting again with address randomisation off")
             parent.start_again()
-            hooked = environment_of(prepared, base, request, spool=parent.spool, status=parent.status.path)
+            hooked = environment_of(
+                prepared, base, request, spool=parent.spool, status=parent.status.path, building=building
+            )
             if request.fail:
                 hooked[env.HOLD] = HOLD_ANY
             ended = supervisor.run(prepared.executable, hooked, tick=parent.tick, fixed_addresses=True)
@@ -127,7 +136,8 @@ class _Parent:
         return Outcome(problem.exit_code if problem else ended.code, ended, final, problem)
 
     def _report(self, ended: Ended | None) -> dict[str, object]:
-        result = report.of_restore(self._plan, self.spool, self.status)
+        fault = builder.fault(self._workspace.folder) if self._plan.behind else ""
+        result = report.of_restore(self._plan, self.spool, self.status, fault)
         result["ready_seconds"] = None if self._ready_after is None else round(self._ready_after, 6)
         result["fixed_addresses"] = self._second
         result["command_exit_code"] = ended.code if ended else None

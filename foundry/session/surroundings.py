@@ -7,7 +7,7 @@ that was found, is noted beside the restore images.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,12 +20,15 @@ from foundry.errors import FoundryError
 from foundry.launch import executable as executables
 
 if TYPE_CHECKING:
+    from foundry.archive import Outline
     from foundry.compat.library_files import LibraryFiles
-    from foundry.model import Capture
     from foundry.session.thin import Libraries
 
 NOTED = "libraries.json"
 """Name of the note in a folder of images."""
+
+Noted = Mapping[Library, "str | None"]
+"""The libraries that graphs came from, and where they were found when an archive's images were made."""
 
 
 class Surroundings:
@@ -67,19 +70,14 @@ class Surroundings:
 
         return Libraries(self._found, self._environment)
 
-    def note(self, capture: Capture, folder: Path) -> None:
-        """Write down for later starts which libraries the graphs came from, and where they are here."""
-        noted = []
-        for library in sorted(origins(capture)):
-            path = self._files.find(library.name, library.build_id)
-            noted.append({"name": library.name, "build_id": library.build_id, "path": str(path) if path else None})
-        (folder / NOTED).write_text(json.dumps(noted), encoding="utf-8")
+    def found(self, processes: Iterable[Outline]) -> Noted:
+        """Find the libraries that the graphs of processes came from."""
+        wanted = sorted({Library(*origin) for process in processes for origin in process.origins})
+        paths = ((library, self._files.find(library.name, library.build_id)) for library in wanted)
+        return {library: str(path) if path else None for library, path in paths}
 
-    def compared(self, folder: Path) -> list[Item]:
-        """Compare the libraries that were noted in a folder of images."""
-        noted = {}
-        for entry in json.loads((folder / NOTED).read_text(encoding="utf-8")):
-            noted[Library(entry["name"], entry["build_id"])] = entry["path"]
+    def compared(self, noted: Noted) -> list[Item]:
+        """Compare libraries that were noted with what is here now."""
 
         def find(library: Library) -> str | None:
             path = noted[library]
@@ -88,6 +86,13 @@ class Surroundings:
         return list(compare.libraries(noted, find, needed=False))
 
 
-def origins(capture: Capture) -> set[Library]:
-    """List the libraries that the images of a capture's graphs came from."""
-    return {library for process in capture.processes for library in compare.origins(process.images)}
+def note(noted: Noted, folder: Path) -> None:
+    """Write it down for later starts."""
+    entries = [{"name": one.name, "build_id": one.build_id, "path": path} for one, path in noted.items()]
+    (folder / NOTED).write_text(json.dumps(entries), encoding="utf-8")
+
+
+def noted(folder: Path) -> Noted:
+    """Read what was written down."""
+    entries = json.loads((folder / NOTED).read_text(encoding="utf-8"))
+    return {Library(entry["name"], entry["build_id"]): entry["path"] for entry in entries}

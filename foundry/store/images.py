@@ -107,6 +107,11 @@ def make(folder: Path, build: Build, made: Made) -> None:
         os.close(handle)
 
 
+def unfinished(folder: Path) -> Path:
+    """Name the folder in which the images are as a rule while others of it are not yet made."""
+    return folder.with_name(f".{folder.name}{_SUFFIX}")
+
+
 def _remove_abandoned(parent: Path) -> None:
     """Remove unfinished folders that nobody holds. What cannot be locked or removed stays."""
     for path in parent.glob(f".*{_SUFFIX}"):
@@ -122,7 +127,7 @@ def _remove_abandoned(parent: Path) -> None:
 def _unfinished(folder: Path) -> tuple[Path, int]:
     """Make the unfinished folder and hold it, once nobody else does; one of another name if that takes too long."""
     deadline = time.monotonic() + WAIT_SECONDS
-    temporary = folder.with_name(f".{folder.name}{_SUFFIX}")
+    temporary = unfinished(folder)
     while True:
         with suppress(FileExistsError):  # `exist_ok` is none where it is gone again before that can be seen
             temporary.mkdir(mode=0o700)

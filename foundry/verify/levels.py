@@ -12,6 +12,7 @@ from foundry.verify.report import Level, Problem, Report, of_archive
 if TYPE_CHECKING:
     from foundry.archive.opened import Opened
     from foundry.model import Process
+    from foundry.verify.deep import Deep
 
 
 def verify(opened: Opened, level: Level) -> Report:
@@ -72,13 +73,11 @@ def _quick(opened: Opened, report: Report) -> None:
 
 
 def _processes(opened: Opened, report: Report, level: Level) -> None:
-    from foundry.verify.deep import Deep
-
     try:
         opened.check_agreement()
     except ArchiveError as error:
         report.add(of_archive(error))
-    deep = Deep(opened, report) if level is Level.DEEP else None
+    deep = _deep(opened, report) if level is Level.DEEP else None
     for index in range(opened.head.processes):
         try:
             process = opened.process(index) if deep else opened.structure(index)
@@ -91,6 +90,12 @@ def _processes(opened: Opened, report: Report, level: Level) -> None:
         del process
     if deep:
         deep.finish()
+
+
+def _deep(opened: Opened, report: Report) -> Deep:
+    from foundry.verify.deep import Deep  # the other levels do without what it imports
+
+    return Deep(opened, report)
 
 
 def _add(report: Report, problem: Problem) -> None:

@@ -153,7 +153,7 @@ class TestRestore:
             caches(foundry_command.run("restore", "--caches", "--json", archive, "--", *command()))["placed"]
             == len(listed(foundry_command, archive)) - 2
         )
-        foundry_command.run("restore", "--caches", "--json", archive, "--", *command())
+        foundry_command.run("restore", "--caches", "--json", "--on-mismatch", "fail", archive, "--", *command())
         with archive.open("r+b") as file:  # the blobs lie in its middle; who reads one would find this
             file.seek(archive.stat().st_size // 2)
             byte = file.read(1)
@@ -162,6 +162,20 @@ class TestRestore:
         again = foundry_command.run("restore", "--caches", "--json", archive, "--", *command())
         assert again.stdout == WARM
         assert (caches(again)["placed"], caches(again)["faults"]) == (0, [])
+
+    def test_it_is_noted_when_the_images_that_are_made_behind_it_are_there(
+        self, foundry_command: CommandLine, archive: Path
+    ) -> None:
+        words = ("--allow", "mismatch-arguments", archive, "--", *command("--serve"))
+        server = foundry_command.start("restore", "--caches", *words)
+        read_until(server.stdout, "serving")
+        wait_until(lambda: list(foundry_command.store.glob("images/*/caches")))
+        (noted,) = foundry_command.store.glob("images/*/caches")
+        assert json.loads(noted.read_text())["complete"] is True
+        server.terminate()
+        server.communicate(timeout=30)
+        again = foundry_command.run("restore", "--caches", "--json", archive, "--", *command())
+        assert (caches(again)["placed"], caches(again)["there"] > 20) == (0, True)
 
     def test_in_folders_that_variables_name(self, foundry_command: CommandLine, archive: Path) -> None:
         moved = {name: str(foundry_command.work / folder) for name, folder in MOVED.items()}

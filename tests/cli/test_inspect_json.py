@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from helpers.varied import varied_capture
 
 from foundry import archive
 from foundry.cli.main import run
+from foundry.model import StartFile
 
 SCHEMA = read_schema(ROOT / "cli" / "JSON.md")
 VIEWS = ("summary", "graphs", "kernels", "memory", "files", "timeline", "findings", "sections")
@@ -44,6 +46,14 @@ def test_the_documents_are_as_documented(shown: Path, capsys: pytest.CaptureFixt
     words = [] if view == "summary" else [f"--{view}"]
     check(view, told(capsys, shown, *words))
     check(view, told(capsys, shown, *words, "--process", "rank-1"))
+
+
+def test_the_files_of_a_start_are_as_documented(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = (StartFile("~/a", 8, ((0, 4), (5, 1))), StartFile("/b", 0))
+    archive.write(replace(showcase(), start_files=files), tmp_path / "a.fdry")
+    document = told(capsys, tmp_path / "a.fdry", "--files")
+    check("files", document)
+    assert len(document["start_files"]) == 2
 
 
 @pytest.mark.parametrize("words", [["--graph", "decode/4"], ["--graph", "prefill/8", "--node", "1"], ["--graph", "#0"]])

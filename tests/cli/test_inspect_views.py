@@ -11,6 +11,7 @@ import os
 import re
 import stat
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from helpers.showcase import showcase
 
 from foundry import archive
 from foundry.cli.main import run
+from foundry.model import StartFile
 
 SNAPSHOTS = Path(__file__).with_name("snapshots")
 NODE = ["--graph", "decode/8", "--process", "rank-0", "--node"]
@@ -41,6 +43,15 @@ VIEWS: dict[str, list[str]] = {
 }
 DOCUMENTS = ("summary", "graphs", "graph-refused", "kernels", "memory", "files", "timeline", "findings", "sections")
 
+START_FILES = (
+    StartFile("/usr/lib/libtorch_cuda.so", 1_300_000_000, ((0, 65536), (1 << 20, 300_000_000))),
+    *(
+        StartFile(f"~/venv/lib/python3.12/site-packages/a/__pycache__/m{n}.cpython-312.pyc", 9000 + n)
+        for n in range(12)
+    ),
+    StartFile("~/models/small/model.safetensors", 1_192_135_096),
+)
+
 PARTS = (
     *("summary", "capture", "process", "allocations", "groups", "bodies", "parameters", "blobs", "timeline"),
     "container",
@@ -52,6 +63,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("archives")
     archive.write(showcase(), folder / "one.fdry")
     archive.write(showcase(2), folder / "two.fdry")
+    archive.write(replace(showcase(), start_files=START_FILES), folder / "start.fdry")
     return folder
 
 
@@ -123,6 +135,21 @@ def test_each_document(capfd: pytest.CaptureFixture[str], view: str) -> None:
     if view == "graph-refused":
         text = json.dumps(json.loads(text), indent=1) + "\n"
     check(f"{view}.json", without_the_format(text) if view in ("summary", "sections") else text)
+
+
+def test_the_files_that_a_start_reads(capfd: pytest.CaptureFixture[str]) -> None:
+    text = inspected(capfd, "start.fdry", "--files")
+    assert max(map(len, text.splitlines())) <= 80
+    check("files-of-a-start.txt", text)
+    found = json.loads(inspected(capfd, "start.fdry", "--files", "--json"))["start_files"]
+    assert [file["path"] for file in found] == [file.path for file in START_FILES]
+    assert found[0] == {
+        "path": "/usr/lib/libtorch_cuda.so",
+        "size": 1_300_000_000,
+        "read": 300_065_536,
+        "ranges": [[0, 65536], [1 << 20, 300_000_000]],
+    }
+    assert (found[-1]["read"], found[-1]["ranges"]) == (1_192_135_096, [])
 
 
 def test_the_first_screen_of_several_processes(capfd: pytest.CaptureFixture[str]) -> None:

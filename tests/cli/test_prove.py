@@ -44,7 +44,7 @@ def capture(command: CommandLine, *words: str, **environment: str) -> tuple[int,
 
 
 def restore(command: CommandLine, occupied: str = "") -> tuple[str, str, dict[str, object]]:
-    given = ("restore", "--sim", "--report", "report.json", "a.fdry", "--", sys.executable, "server.py")
+    given = ("restore", "--sim", "--no-early", "--report", "report.json", "a.fdry", "--", sys.executable, "server.py")
     done = command.run(*given, environment={"OCCUPIED": occupied, "FOUNDRY_SIM_SEED": "9"})
     assert done.returncode == 0, done.stderr
     return done.stdout, done.stderr, json.loads((command.work / "report.json").read_text())
@@ -81,8 +81,8 @@ def test_an_unproven_archive_is_given_up_where_its_addresses_are_taken(command: 
 def test_nothing_is_printed_twice_however_late_the_parent_looks(command: CommandLine) -> None:
     _, output, _ = capture(command)
     for fails in (False, True):
-        policy = ("--on-mismatch", "fail") if fails else ()
-        words = ["restore", "--sim", "--report", "r.json", *policy, "a.fdry", "--", sys.executable, "server.py"]
+        options = ["--no-early", "--report", "r.json", *(("--on-mismatch", "fail") if fails else ())]
+        words = ["restore", "--sim", *options, "a.fdry", "--", sys.executable, "server.py"]
         program = (
             "import sys; from foundry.session import restore_parent; from foundry.cli.main import main;"
             f"restore_parent.TICK_SECONDS = 2.0; sys.argv = ['foundry', *{words!r}]; main()"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,24 @@ def whole(tmp_path: Path) -> Capture:
 
 def write(command: CommandLine, capture: Capture) -> None:
     archive.write(capture, command.work / "a.fdry", force=True)
+
+
+def test_plain_arguments_need_no_typer(foundry_command: CommandLine, whole: Capture) -> None:
+    write(foundry_command, whole)
+    for level in ("--quick", "--json"):
+        words = [sys.executable, "-X", "importtime", "-m", "foundry", "verify", level, "a.fdry"]
+        done = subprocess.run(
+            words,
+            env=foundry_command.environment,
+            cwd=foundry_command.work,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        modules = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+        assert "foundry.verify.levels" in modules and done.returncode in (0, 3)
+        assert modules & {"typer", "rich", "pydantic", "foundry.verify.deep"} == set()
+        assert ("numpy" in modules) is (level == "--json")
 
 
 class TestText:

@@ -15,6 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from helpers import emulation
 from helpers.source import NATIVE, ROOT
 
 from foundry import native
@@ -122,6 +123,11 @@ def cuda_include() -> Path:
     return Path(toolkit) / "include"
 
 
+def cc() -> str:
+    """Name the C compiler."""
+    return os.environ.get("CC") or shutil.which("gcc") or "cc"
+
+
 def cxx() -> str:
     """Name the C++ compiler."""
     return os.environ.get("CXX") or shutil.which("g++") or "c++"
@@ -130,12 +136,12 @@ def cxx() -> str:
 def compile_program(output: Path, sources: list[Path], *flags: str) -> Path:
     """Compile C or C++ sources, told by the first one's name. Flags that begin with -l, or with no -, come last."""
     plain = sources[0].suffix == ".c"
-    compiler = (os.environ.get("CC") or shutil.which("gcc") or "cc") if plain else cxx()
     before = [flag for flag in flags if flag.startswith("-") and not flag.startswith("-l")]
     after = [flag for flag in flags if flag not in before]
+    made = emulation.place(output) if "-shared" not in flags else output
     run_tool(
-        *(compiler, *(() if plain else ("-std=c++20", "-O1")), "-g", "-Wall", "-Wextra", "-Werror", *before),
-        *("-isystem", cuda_include(), "-I", NATIVE, *sources, "-o", output, *after, "-ldl", "-pthread"),
+        *(cc() if plain else cxx(), *(() if plain else ("-std=c++20", "-O1")), "-g", "-Wall", "-Wextra", "-Werror"),
+        *(*before, "-isystem", cuda_include(), "-I", NATIVE, *sources, "-o", made, *after, "-ldl", "-pthread"),
     )
     return output
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from foundry.errors import ArchiveNotFoundError
-
+from ...existing import require
 from ...options import READ_CODES, Archive, Json
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def command(
     svg: Annotated[bool, typer.Option("--svg", help="With --graph: print a drawing of it.")] = False,
     kernels: Annotated[bool, typer.Option("--kernels", help="Kernels and their images.")] = False,
     memory: Annotated[bool, typer.Option("--memory", help="Arenas, allocations, and what graphs refer to.")] = False,
-    files: Annotated[bool, typer.Option("--files", help="Files of JIT caches.")] = False,
+    files: Annotated[bool, typer.Option("--files", help="Files of JIT caches, and those that a start reads.")] = False,
     timeline: Annotated[bool, typer.Option("--timeline", help="What the start of the program was spent on.")] = False,
     restore_report: Annotated[
         Optional[Path],  # noqa: UP045
@@ -104,13 +103,3 @@ def read(path: Path) -> Summary:
 
     require(path)
     return archive.summary(path)
-
-
-def require(path: Path) -> None:
-    """Say where archives are, if there is none at the path."""
-    try:
-        there = path.exists()
-    except (OSError, ValueError):
-        return
-    if not there:
-        raise ArchiveNotFoundError(f"no archive at `{path}`", hint="`foundry list` shows those in the store")

@@ -1,4 +1,4 @@
-"""The files of JIT caches in an archive."""
+"""The files of JIT caches in an archive, and those that a start reads."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from .request import Request
 
 if TYPE_CHECKING:
     from foundry.archive.opened import Opened
+
+MOST_SHOWN = 10
 
 
 def document(opened: Opened, request: Request) -> dict[str, Any]:
@@ -24,15 +26,36 @@ def document(opened: Opened, request: Request) -> dict[str, Any]:
                 "sha256": blobs[file.blob].sha256.hex(),
             }
             for file in opened.head.files
-        ]
+        ],
+        "start_files": [
+            {"path": file.path, "size": file.size, "read": file.wanted, "ranges": [list(part) for part in file.ranges]}
+            for file in opened.start_files
+        ],
     }
 
 
 def show(found: dict[str, Any]) -> None:
-    """Print the files of each cache."""
+    """Print the files of each cache, and the largest of those that a start reads."""
     from foundry.session.product import count, readable_size
 
-    files = found["files"]
+    _show_caches(found["files"])
+    files = found["start_files"]
+    if not files:
+        return
+    size = readable_size(sum(file["read"] for file in files))
+    print_lines("", f"a start reads {count(len(files), 'file')}, {size}; the order of reading is kept", "")
+    largest = sorted(files, key=lambda file: -file["read"])[:MOST_SHOWN]
+    print_table(
+        [("read", "right"), ("of", "right"), ("path", "left")],
+        [(readable_size(file["read"]), readable_size(file["size"]), file["path"]) for file in largest],
+    )
+    if len(files) > len(largest):
+        print_lines("", f"and {len(files) - len(largest)} smaller ones; `--json` lists all")
+
+
+def _show_caches(files: list[dict[str, Any]]) -> None:
+    from foundry.session.product import count, readable_size
+
     if not files:
         print_lines("no files of JIT caches")
         return

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from foundry.errors import NotInArchiveError
 
+from ...existing import require
 from ...render import print_json
-from . import require
 from .request import Request
 
 if TYPE_CHECKING:

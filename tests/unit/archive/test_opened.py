@@ -18,6 +18,7 @@ from foundry import archive
 from foundry.archive import layout, parallel
 from foundry.archive.container import Container, Section
 from foundry.archive.layout import WHOLE, Kind
+from foundry.compat.compare import origins
 from foundry.errors import ArchiveError
 from foundry.model import Capture, LibraryPlace
 
@@ -58,6 +59,15 @@ def test_it_hands_out_all_that_a_whole_reading_does(path: Path, capture: Capture
         assert opened.summary() == archive.summary(path)
         assert (opened.path, opened.size, opened.capture_id) == (path, path.stat().st_size, opened.summary().capture_id)
         opened.check_sections()
+
+
+def test_an_outline_says_what_the_process_does(path: Path, capture: Capture) -> None:
+    with archive.open_archive(path) as opened:
+        outlines = [opened.outline(index) for index in range(2)]
+    for outline, process in zip(outlines, capture.processes, strict=True):
+        assert (outline.role, outline.counters) == (process.role, process.counters)
+        assert outline.primary == {context.device for context in process.contexts if context.primary}
+        assert outline.origins == {(found.name, found.build_id) for found in origins(process.images)}
 
 
 def test_neighbouring_blobs_cost_one_unpacking(path: Path, capture: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -9,10 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.source import NATIVE
+from helpers.source import NATIVE, ROOT
 
 from foundry.image import layout
 
+KEPT = ROOT / "tests" / "data" / "capi" / "layout.txt"
 HEADER = NATIVE / "abi" / "image_format.h"
 SPOOL_HEADER = HEADER.with_name("spool_format.h")
 
@@ -90,3 +92,15 @@ def test_every_field_of_the_header_has_a_dtype() -> None:
 def test_the_magic_is_that_of_the_header() -> None:
     assert f'#define FOUNDRY_IMAGE_MAGIC "{layout.MAGIC.decode()}"' in HEADER.read_text()
     assert np.dtype(layout.HEADER).itemsize == 632
+
+
+def test_the_layout_is_the_kept_one_of_its_number() -> None:
+    """A hook and a package of one FOUNDRY_ABI understand each other: what changes here needs another number.
+
+    `UPDATE_SNAPSHOTS=1` writes the list anew.
+    """
+    lines = [f"{text} = {value}" for text, value in expectations() if not text.startswith("sizeof(((")]
+    if os.environ.get("UPDATE_SNAPSHOTS"):
+        KEPT.write_text("\n".join(lines) + "\n")
+    kept = KEPT.read_text().splitlines()
+    assert lines == kept, "raise FOUNDRY_ABI, unless the kept list is of another one already"

@@ -33,6 +33,13 @@ def test_capture(libraries: Path) -> None:
     }
 
 
+def test_python_tells_what_it_opens_only_where_that_is_asked_for(libraries: Path) -> None:
+    hooked = environment.for_capture({}, simulated=False, opened=Path("/s/opened"), **SESSION)
+    assert (hooked["PYTHONPATH"], hooked["FOUNDRY_OPENED"]) == (str(environment.ADAPTERS), "/s/opened")
+    again = environment.for_capture(hooked, simulated=False, **SESSION)
+    assert {"PYTHONPATH", "FOUNDRY_OPENED"} & again.keys() == set()
+
+
 @pytest.mark.parametrize(("before", "after"), [("", ""), ("/a:/b", "/a:/b"), ("/a::", "/a::")])
 def test_python_finds_the_adapters_in_hooked_commands_only(libraries: Path, before: str, after: str) -> None:
     adapters = str(environment.ADAPTERS)
@@ -63,6 +70,13 @@ def test_restore_on_the_simulator(libraries: Path) -> None:
     made = environment.for_restore({"LD_LIBRARY_PATH": "/a:/b"}, image=Path("/i"), simulated=True, **SESSION)
     assert made["LD_LIBRARY_PATH"] == f"{libraries / 'sim'}:/a:/b"
     assert (made["FOUNDRY_MODE"], made["FOUNDRY_IMAGE"]) == ("restore", "/i")
+
+
+def test_where_images_come_in_is_told_and_never_inherited(libraries: Path) -> None:
+    base = {"FOUNDRY_BUILDING": "/other"}
+    assert "FOUNDRY_BUILDING" not in environment.for_restore(base, image=Path("/i"), simulated=False, **SESSION)
+    made = environment.for_restore(base, image=Path("/i"), building=Path("/b"), simulated=False, **SESSION)
+    assert made["FOUNDRY_BUILDING"] == "/b"
 
 
 def test_an_early_start_names_the_command(libraries: Path) -> None:

@@ -3,37 +3,22 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from helpers.native_build import embed_kernels
-from helpers.spool_writer import SpoolWriter, body, kernel_node
 
+from foundry.archive.outlines import Outline
 from foundry.compat import codes
 from foundry.compat.items import Item, Level
 from foundry.launch.executable import Executable
-from foundry.model import Capture
-from foundry.pack import pack
-from foundry.session.surroundings import NOTED, Surroundings
+from foundry.session.surroundings import NOTED, Surroundings, note, noted
 
 FATBIN = Path(__file__).parents[2] / "data" / "fatbins" / "size.fatbin"
 BUILD_ID, OTHER = "01" * 20, "02" * 20
 
 
-@pytest.fixture
-def capture(tmp_path: Path) -> Capture:
-    """A graph with a kernel of a library."""
-    spool = SpoolWriter(tmp_path / "spool")
-    spool.driver()
-    spool.device()
-    spool.context(0xC0)
-    spool.image(0x10, FATBIN.read_bytes(), bytes(32), 2, provenance="/lib/libkernels.so")
-    spool.kernel(0x77, 0x10, "scale", [])
-    spool.graph(0x90, body([kernel_node(0x77, b"")]), ("set", "key"), 0xC0)
-    packed, _ = pack(spool.write())
-    process = packed.processes[0]
-    return replace(packed, processes=(replace(process, images=(replace(process.images[0], build_id=BUILD_ID),)),))
+OUTLINE = Outline("python-0", {}, frozenset(), frozenset({("libkernels.so", BUILD_ID)}))
+"""A process with a kernel of a library in its graphs."""
 
 
 def library(folder: Path, build_id: str) -> Path:
@@ -43,15 +28,15 @@ def library(folder: Path, build_id: str) -> Path:
 
 def compared(folder: Path, *search: Path) -> Item:
     command = Executable("/bin/true", ("true",))
-    (item,) = Surroundings(command, {"LD_LIBRARY_PATH": ":".join(map(str, search))}).compared(folder)
+    (item,) = Surroundings(command, {"LD_LIBRARY_PATH": ":".join(map(str, search))}).compared(noted(folder))
     assert (item.code, item.what, item.archive) == (codes.LIBRARY, "libkernels.so", f"build {BUILD_ID[:16]}")
     return item
 
 
-def test_libraries_are_compared_with_what_was_noted(capture: Capture, tmp_path: Path) -> None:
+def test_libraries_are_compared_with_what_was_noted(tmp_path: Path) -> None:
     path, other = library(tmp_path / "a", BUILD_ID), library(tmp_path / "b", OTHER)
     command = Executable("/bin/true", ("true",))
-    Surroundings(command, {"LD_LIBRARY_PATH": str(path.parent)}).note(capture, tmp_path)
+    note(Surroundings(command, {"LD_LIBRARY_PATH": str(path.parent)}).found([OUTLINE, OUTLINE]), tmp_path)
     assert str(path) in (tmp_path / NOTED).read_text()
     assert compared(tmp_path, path.parent).level is Level.SAME
     assert compared(tmp_path, other.parent, path.parent).level is Level.SAME
@@ -65,8 +50,8 @@ def test_libraries_are_compared_with_what_was_noted(capture: Capture, tmp_path: 
     assert compared(tmp_path, path.parent).level is Level.UNKNOWN
 
 
-def test_a_library_that_was_nowhere_is_looked_for_again(capture: Capture, tmp_path: Path) -> None:
-    Surroundings(Executable("/bin/true", ("true",)), {}).note(capture, tmp_path)
+def test_a_library_that_was_nowhere_is_looked_for_again(tmp_path: Path) -> None:
+    note(Surroundings(Executable("/bin/true", ("true",)), {}).found([OUTLINE]), tmp_path)
     path = library(tmp_path / "a", BUILD_ID)
     assert compared(tmp_path, path.parent).level is Level.SAME
 
