@@ -45,10 +45,12 @@ WITHOUT_GPU = (
     Item("spool-cost"),
     Item("many-graphs", ("--sim", "--graphs", "32,64,128,256")),
     Item("restore-levers", ("--sim",)),
+    Item("prefetch"),
     Item("launch-overhead", ("--sim", "--rounds", "30")),
 )
 WITH_GPU = (
     Item("decode-job"),
+    Item("whole-start"),
     Item("restore-levers"),
     Item("many-graphs", ("--graphs", "64,256,1024,2048")),
     Item("launch-overhead"),

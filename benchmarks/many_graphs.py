@@ -4,6 +4,7 @@
 
 A small C program (`many_graphs.c`) captures so many graphs of so many kernels. It is run plainly, and restored from an
 archive of its own. `first`: from its first question until the first graph can be launched; `all`: until all can be.
+`floor` is what the driver alone takes to instantiate so many of them, on two threads.
 `--sim` is the simulator, where a driver call costs next to nothing: what is left is Foundry's own part.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -50,22 +52,22 @@ class Program:
         self._words = [str(program), str(image)]
         self.environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
 
-    def command(self, graphs: int, nodes: int) -> list[str]:
+    def command(self, graphs: int, nodes: int, *more: str) -> list[str]:
         """Give the command that makes or asks for so many graphs."""
-        return [*self._words, str(graphs), str(nodes)]
+        return [*self._words, str(graphs), str(nodes), *more]
 
-    def run(self, command: list[str], environment: Mapping[str, str]) -> dict[str, float]:
+    def run(self, command: list[str], environment: Mapping[str, str]) -> dict[str, Any]:
         """Run a command and return what the program told."""
         done = subprocess.run(command, env=dict(environment), check=True, stdout=subprocess.PIPE, text=True)
-        told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+        told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
         return told
 
-    def plainly(self, graphs: int, nodes: int) -> dict[str, float]:
+    def plainly(self, graphs: int, nodes: int, *more: str) -> dict[str, Any]:
         """Run it without the hook."""
         environment = hooked.environment(hooked.PLAIN, self.folder, simulated=self.simulated)
-        return self.run(self.command(graphs, nodes), environment)
+        return self.run(self.command(graphs, nodes, *more), environment)
 
-    def foundry(self, word: str, *options: str, graphs: int, nodes: int) -> dict[str, float]:
+    def foundry(self, word: str, *options: str, graphs: int, nodes: int) -> dict[str, Any]:
         """Run it under a command of Foundry."""
         simulated = ["--sim"] if self.simulated else []
         return self.run(
@@ -78,25 +80,34 @@ def measure(asked: Asked) -> Answer:
     numbers, nodes = asked.options.graphs, asked.options.nodes
     program = Program(asked.folder, simulated=asked.options.sim)
     figures: dict[str, Any] = {}
+    parts: dict[str, Any] = {}
+    report = asked.folder / "report.json"
     for number in numbers:
         archive = asked.folder / f"{number}.fdry"
         program.foundry("capture", "-f", "-o", str(archive), graphs=number, nodes=nodes)
-        plain, restored = [], []
+        plain, restored, floor = [], [], []
         for turn in range(asked.runs + 1):
             one = program.plainly(number, nodes)
-            other = program.foundry("restore", str(archive), graphs=number, nodes=nodes)
+            least = program.plainly(number, nodes, "floor")
+            other = program.foundry("restore", "--report", str(report), str(archive), graphs=number, nodes=nodes)
             if other["restored"] != number:
                 raise RuntimeError(f"{other['restored']} of {number} graphs were restored")
             if turn:  # the first one makes the image
                 plain.append(one)
-                restored.append(other)
+                restored.append(other | {"parts": json.loads(report.read_text())["processes"][0]["seconds"]})
+                floor.append(least)
         figures |= {
+            f"{number} graphs, floor": figure([run["floor"] for run in floor], SECONDS),
             f"{number} graphs, plain, all": figure([run["all"] for run in plain], SECONDS),
             f"{number} graphs, restored, first": figure([run["first"] for run in restored], SECONDS),
             f"{number} graphs, restored, all": figure([run["all"] for run in restored], SECONDS),
         }
+        parts[str(number)] = {
+            name: statistics.median(run["parts"][name] for run in restored) for name in restored[0]["parts"]
+        }
         archive.unlink()
-    return Answer(figures, {"numbers": numbers, "nodes": nodes, "parameter_words": WORDS})
+    about = {"numbers": numbers, "nodes": nodes, "parameter_words": WORDS}
+    return Answer(figures, about, {"hook_seconds_over_its_threads": parts})
 
 
 def numbers_of(text: str) -> list[int]:

@@ -33,10 +33,10 @@ from measuring.question import Answer, Asked, Question  # noqa: E402
 
 TRIM = "FOUNDRY_TRIM"
 WAYS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
-    "restored": ((), {}),
-    "early": (("--early",), {}),
-    "trimmed": ((), {TRIM: "1"}),
-    "early+trimmed": (("--early",), {TRIM: "1"}),
+    "late": (("--no-early",), {}),
+    "early": ((), {}),
+    "late+trimmed": (("--no-early",), {TRIM: "1"}),
+    "early+trimmed": ((), {TRIM: "1"}),
 }
 """Options and variables of each way to restore."""
 BLOCKED_GOAL, READY_GOAL = 0.05, 0.15

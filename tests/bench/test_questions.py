@@ -25,7 +25,8 @@ TINY = {"graphs": 2, "layers": 2, "kernels_per_layer": 3, "images": 4, "image_by
 OPTIONS: dict[str, dict[str, Any]] = {
     "spool_cost": {"graphs": 3, "nodes": 10},
     "many_graphs": {"graphs": [2], "nodes": 10, "sim": True},
-    "restore_levers": {"ways": "restored,early+trimmed", "command": [], "sim": True},
+    "prefetch": {"modules": 3, "weights": 1},
+    "restore_levers": {"ways": "late,early+trimmed", "command": [], "sim": True},
 }
 FIGURES = {
     "pack_speed": {"pack", "pack, all cores", "pack, memory", "archive"},
@@ -35,8 +36,12 @@ FIGURES = {
     "tool_speed": {"nothing", "inspect"},
     "start_overhead": {f"{size} archive, image {state}cached" for size in ("small", "large") for state in ("", "not ")},
     "spool_cost": {"a graph, plain", "a graph, recorded", "added to a graph", "spool of a graph", "spool of a node"},
-    "restore_levers": {"restored: whole start", "restored: until all built", "early+trimmed: blocked"},
-    "many_graphs": {"2 graphs, plain, all", "2 graphs, restored, first", "2 graphs, restored, all"},
+    "restore_levers": {"late: whole start", "late: until all built", "early+trimmed: blocked"},
+    "prefetch": {
+        *(f"start, cache {state}, {way} reading ahead" for state in ("dropped", "warm") for way in ("with", "without")),
+        "bytes read ahead",
+    },
+    "many_graphs": {"2 graphs, floor", "2 graphs, plain, all", "2 graphs, restored, first", "2 graphs, restored, all"},
 }
 
 
