@@ -5,6 +5,8 @@ from __future__ import annotations
 MODE = "FOUNDRY_MODE"
 SPOOL = "FOUNDRY_SPOOL"
 IMAGE = "FOUNDRY_IMAGE"
+BUILDING = "FOUNDRY_BUILDING"
+"""Folder in which a restored command finds its image where that is still being made."""
 ALLOW = "FOUNDRY_ALLOW"
 """Codes of differences that a restore lets pass, separated by commas."""
 QUIET = "FOUNDRY_QUIET"
@@ -15,12 +17,16 @@ who want to compare the two. It takes time."""
 TRIM = "FOUNDRY_TRIM"
 """Set to 1 to have a restore take the kernels of its graphs from images that hold no others: loading takes as long as
 there are kernels in an image."""
+UPDATE = "FOUNDRY_UPDATE"
+"""Set to 1, with RESPOOL, to have a restored program store the graphs that it captures: an archive gets them, too."""
 WITNESS = "FOUNDRY_WITNESS"
 """Set to 1 to have a capture make a witness of each graph: what it gives for a stated state of memory."""
 CHECK = "FOUNDRY_CHECK"
 """Set to 1 to have a restore replay each graph against its witness before it is used; to CHECK_ONLY, to have it
 give up those, too, that cannot be compared."""
 CHECK_ONLY = "only"
+PARITY = "FOUNDRY_PARITY"
+"""File to which a program that compares its graphs with eager passes appends reports: what `foundry parity` sets."""
 PATIENCE = "FOUNDRY_PATIENCE"
 """Seconds that a program's thread waits for a driver call of the restore in another thread, before the restore is given
 up. A minute if not set."""
@@ -35,7 +41,9 @@ COMMAND = "FOUNDRY_COMMAND"
 EARLY = "FOUNDRY_EARLY"
 """`ROLE:DEVICE,DEVICE`: the command, if it has that role, makes driver and contexts ready before it asks for them."""
 ADAPTERS = "FOUNDRY_ADAPTERS"
-"""Set to 1 to have Python processes of a hooked command load the adapters for vLLM and torch."""
+"""Set to 1 to have Python processes of a hooked command load the adapters for engines and torch."""
+OPENED = "FOUNDRY_OPENED"
+"""A file to which Python processes of a captured command write the names of the files that they open."""
 PYTHON_PATH = "PYTHONPATH"
 PRELOAD = "LD_PRELOAD"
 LIBRARY_PATH = "LD_LIBRARY_PATH"
@@ -53,7 +61,9 @@ LIBRARY_DIRECTORY = "FOUNDRY_LIBRARY_DIR"
 TRACEBACK = "FOUNDRY_TRACEBACK"
 """Set to have a fault of foundry itself shown with its place in the source."""
 
-OF_A_SESSION = (MODE, SPOOL, IMAGE, ALLOW, QUIET, STATUS, WITNESS, CHECK, AVOID, HOLD, COMMAND, EARLY)
+OF_A_SESSION = (
+    MODE, SPOOL, IMAGE, BUILDING, ALLOW, QUIET, STATUS, WITNESS, CHECK, AVOID, HOLD, COMMAND, EARLY, OPENED, UPDATE,
+)  # fmt: skip
 """What a hooked process is told; never passed on to a command that runs without the hook."""
 
 RANK_VARIABLES = ("RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")

@@ -140,11 +140,25 @@ class NotProvenError(FoundryError):
     code = "not-proven"
 
 
+class NotUpdatedError(FoundryError):
+    """A run does not fit the archive that it was to be added to, which stays as it is."""
+
+    exit_code = 5
+    code = "not-updated"
+
+
 class NotScrubbedError(FoundryError):
     """The archive is written, and graphs in it kept what may be noise."""
 
     exit_code = 3
     code = "not-scrubbed"
+
+
+class NoParityError(FoundryError):
+    """Nothing proves that the graphs of a command give what eager passes do: it compared none, or did not end well."""
+
+    exit_code = 3
+    code = "no-parity"
 
 
 class AbandonedError(FoundryError):

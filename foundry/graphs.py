@@ -246,7 +246,8 @@ class GraphSet:
         metadata: dict[str, Any],
         spans: Sequence[Span],
     ) -> Callable[[int], object]:
-        wanted = mode is Mode.CAPTURE and witness.witness_wanted()
+        stores = capi.stores(self.hook)
+        wanted = stores and witness.witness_wanted()
         subject = self._subject(key, spans) if wanted else None
         if warm_up is not None:
             if mode is Mode.OFF:
@@ -255,7 +256,7 @@ class GraphSet:
                 with capi.scratch(self.hook, f"{self.name}/{key} warm-up"):
                     warm_up()
             self.hook.count(WARM_UPS_RUN)
-        if mode is Mode.CAPTURE:
+        if stores:
             with capi.labelled(self.hook, self.name, key) as label:
                 launch = capture()
                 if subject is not None:

@@ -153,7 +153,7 @@ class GraphSet:
                 graph = self._restore(call, ground)
                 if graph is not None:
                     return graph
-            return self._capture(call, ground, store=mode is Mode.CAPTURE)
+            return self._capture(call, ground, store=capi.stores(self.hook))
 
     def _stream(self, device: torch.device) -> torch.cuda.Stream:
         """Return the stream of warm-up and capture: libraries keep their workspaces by stream."""

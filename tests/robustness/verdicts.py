@@ -42,6 +42,7 @@ def of_opened(path: Path) -> str:
                 del process
             for _ in opened.blobs():
                 pass
+            opened.check_agreement()
     except ArchiveError as error:
         return error.code
     return ACCEPTED
