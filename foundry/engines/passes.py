@@ -33,20 +33,26 @@ Found = tuple[int, dict[str, Any]]
 class Pass:
     """Lays the ground for the graphs of a device, and makes their claims. `pins`: JSON that must be as at capture.
 
-    `random_numbers`: graphs may take some, and follow torch's generator then.
+    `random_numbers`: graphs may take some, and follow torch's generator then. `expected`: the capture's `layout`.
     """
 
     def __init__(
-        self, hook: Hook, engine: str, device: torch.device, pins: Mapping[str, Any], *, random_numbers: bool = False
+        self,
+        hook: Hook,
+        engine: str,
+        device: torch.device,
+        pins: Mapping[str, Any],
+        *,
+        random_numbers: bool = False,
+        expected: str | None = None,
     ) -> None:
-        memory.settle(device)
+        self.base = hook.range_base(device.index)
+        self.layout = memory.settle_as(device, self.base, expected)
         self.hook, self.engine, self.device = hook, engine, device
         self.mode = hook.mode()
         self.stores = capi.stores(hook)
         """Whether graphs that are captured are stored."""
         self.state: GeneratorState = generator_state(device)
-        self.base = hook.range_base(device.index)
-        self.layout = memory.layout(device, self.base)
         self.pins = json.loads(json.dumps(pins))
         self._digest = hashlib.sha256(json.dumps(self.pins, sort_keys=True).encode()).hexdigest()
         self._answers: dict[str, Answers] = {}

@@ -15,6 +15,8 @@ from foundry.graphs import difference
 from foundry.torch import memory
 from foundry.torch.random_state import generator_state
 
+LAYOUT = "torch_layout"
+
 
 class Start:
     """Made before the engine allocates what its graphs point to. `active` turns false for good once refused.
@@ -74,14 +76,23 @@ class Start:
 
     def lay(self, found: Mapping[str, Any], *, random_numbers: bool = False) -> Pass | None:
         """Begin the pass over the engine's graphs on a ground that must be the capture's; None if it was refused."""
-        reason = other(notes.kept(self.hook, self.ground_note) or {}, found) if self.restores else None
+        recorded = (notes.kept(self.hook, self.ground_note) or {}) if self.restores else {}
+        reason = other(recorded, found) if self.restores else None
         if reason is not None:
             self.refuse(reason)
             return None
+        pins = {**self.pins, **found}
+        expected = recorded.get(LAYOUT)
+        made = Pass(self.hook, self.engine, self.device, pins, random_numbers=random_numbers, expected=expected)
         if self.captures:
-            notes.keep(self.hook, self.ground_note, dict(found))
-        self.current = Pass(self.hook, self.engine, self.device, {**self.pins, **found}, random_numbers=random_numbers)
-        return self.current
+            notes.keep(self.hook, self.ground_note, {**found, LAYOUT: made.layout})
+        self.current = made
+        return made
+
+    def settle(self) -> dict[str, str]:
+        """Settle torch's allocator, before there is a KV cache, and return what `begin_note` must tell of that."""
+        expected = self.note.get(LAYOUT) if self.restores and self.note else None
+        return {LAYOUT: memory.settle_as(self.device, self.hook.range_base(self.device.index), expected)}
 
     @property
     def captures(self) -> bool:

@@ -12,7 +12,7 @@ from foundry.engines.passes import Pass
 from foundry.engines.protocol import tell
 from foundry.engines.sglang import settings
 from foundry.engines.starting import line
-from foundry.torch import commit, memory
+from foundry.torch import commit
 
 ENGINE = "sglang"
 POOL = "memory_pool"
@@ -75,9 +75,9 @@ def pool_config(plain: Callable[..., Any], configurator: Any, pre_model_load_mem
                 start.refuse(f"GPU memory for {fits} tokens is free, the capture's KV cache has {start.note[POOL]}")
             else:
                 found = pinned
-        memory.settle(start.device)
+        settled = start.settle()
         if start.captures:
-            notes.keep(start.hook, start.begin_note, {"pins": start.pins, POOL: settings.of_pool(found)})
+            notes.keep(start.hook, start.begin_note, {"pins": start.pins, POOL: settings.of_pool(found), **settled})
     except Exception as error:
         start.refuse(line(error))
     return found

@@ -18,7 +18,7 @@ from foundry.engines.passes import Pass
 from foundry.engines.protocol import tell
 from foundry.engines.starting import line
 from foundry.engines.transformers import settings
-from foundry.torch import commit, memory
+from foundry.torch import commit
 from foundry.torch.tensors import CONSTANTS
 
 ENGINE = "transformers"
@@ -78,9 +78,9 @@ def cache_size(plain: Callable[..., Any], handler: Any) -> Any:
                 start.refuse(f"{free} bytes of GPU memory are free, the capture's batches and KV cache take {needed}")
             else:
                 found = tokens, blocks
-        memory.settle(start.device)
+        settled = start.settle()
         if start.captures:
-            notes.keep(start.hook, start.begin_note, {"pins": start.pins, SIZES: list(found)})
+            notes.keep(start.hook, start.begin_note, {"pins": start.pins, SIZES: list(found), **settled})
     except Exception as error:
         start.refuse(line(error))
     return found

@@ -103,11 +103,11 @@ def available_memory(plain: Callable[[Any], int], worker: Any) -> int:
         pinned = int(start.note["kv_cache_bytes"])
         worker.available_kv_cache_memory_bytes = pinned
         # What profiling gave back to the driver would else be free here, for the KV cache to lie in.
-        memory.settle(start.device)
+        start.settle()
         return pinned
     available = plain(worker)
-    memory.settle(start.device)
-    notes.keep(start.hook, start.begin_note, {"pins": start.pins, "kv_cache_bytes": int(available)})
+    settled = start.settle()
+    notes.keep(start.hook, start.begin_note, {"pins": start.pins, "kv_cache_bytes": int(available), **settled})
     return available
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from typing import Any
 
@@ -64,6 +65,20 @@ def test_a_restore_answers_body_outputs_and_replay(start: Any) -> None:
     assert world.hook.events[-1] == "launch 1000 on 0"
     assert (world.hook.totals["warm_ups_skipped"], world.hook.totals["captures_skipped"]) == (1, 1)
     assert "captures_run" not in world.hook.totals
+
+
+def test_garbage_is_collected_only_where_torchs_memory_is_not_the_captures(
+    start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[int] = []
+    collect = gc.collect
+    monkeypatch.setattr(gc, "collect", lambda: counted.append(collect()))
+    world = start(Mode.CAPTURE)
+    restored = start(Mode.RESTORE, world)
+    del counted[:]
+    for expected, collections in ((world.own.layout, 0), ("another", 1), (None, 2)):
+        made = restored.passes.Pass(restored.hook, "toy", restored.own.device, {}, expected=expected)
+        assert (made.layout, len(counted)) == (world.own.layout, collections)
 
 
 def test_what_the_begin_of_a_capture_does_to_the_allocator_is_done(start: Any) -> None:
