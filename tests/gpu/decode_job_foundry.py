@@ -13,6 +13,7 @@ import hashlib
 import importlib.util
 import itertools
 import json
+import math
 import os
 import statistics
 import sys
@@ -25,6 +26,8 @@ START = time.perf_counter()
 DEFAULT_JOB = Path(__file__).resolve().parents[1] / "engines" / "workloads" / "decode_job.py"
 TOTALS = ("warm_ups_run", "warm_ups_skipped", "captures_run", "captures_skipped", "graphs_blocked_ns")
 FRESH_SEEDS = (101, 202)
+VERSUS_REPLAYS = 200
+"""Enough for a 99th percentile."""
 
 
 class Result:
@@ -109,8 +112,8 @@ def digests(model: Any, ids: Any, position: Any, sizes: list[int], run: Any) -> 
     return found
 
 
-def replay_times(graphs: list[Any], replays: int) -> list[float]:
-    """Return the median milliseconds of a replay for each graph; their replays take turns, so that drift meets all."""
+def replay_times(graphs: list[Any], replays: int) -> list[list[float]]:
+    """Return the milliseconds of replays for each graph; their replays take turns, so that drift meets all."""
     import torch
 
     times: list[list[float]] = [[] for _ in graphs]
@@ -126,7 +129,12 @@ def replay_times(graphs: list[Any], replays: int) -> list[float]:
                 graph.replay()
             torch.cuda.synchronize()
             found.extend(one.elapsed_time(two) for one, two in itertools.pairwise(events))
-    return [statistics.median(found) for found in times]
+    return times
+
+
+def percentile(values: list[float], share: float) -> float:
+    """Return the value that this share of all do not exceed."""
+    return sorted(values)[math.ceil(share * len(values)) - 1]
 
 
 def versus(model: Any, ids: Any, position: Any, held: dict[int, Any], replays: int) -> dict[str, dict[str, float]]:
@@ -143,8 +151,14 @@ def versus(model: Any, ids: Any, position: Any, held: dict[int, Any], replays: i
             model(ids[:streams], position)
         pool = pool or captured.pool()
         kept.append(captured)
-        one, two = replay_times([graph, captured], replays)
-        compared[str(streams)] = {"given_ms": one, "captured_ms": two, "ratio": one / two}
+        given, other = replay_times([graph, captured], replays)
+        one, two = statistics.median(given), statistics.median(other)
+        late, late_captured = percentile(given, 0.99), percentile(other, 0.99)
+        compared[str(streams)] = {
+            "given_ms": one, "captured_ms": two, "ratio": one / two,
+            "given_p99_ms": late, "captured_p99_ms": late_captured, "p99_ratio": late / late_captured,
+            "replays": len(given),
+        }  # fmt: skip
     return compared
 
 
@@ -228,11 +242,12 @@ def main() -> int:
                 )
             result.phase("eager digests")
         result.values["replay_ms"] = {
-            str(streams): replay_times([graph], arguments.replays)[0] for streams, graph in held.items()
+            str(streams): statistics.median(*replay_times([graph], arguments.replays))
+            for streams, graph in held.items()
         }
         result.phase("replay times")
         if arguments.versus:
-            result.values["versus"] = versus(model, ids, position, held, arguments.replays)
+            result.values["versus"] = versus(model, ids, position, held, max(arguments.replays, VERSUS_REPLAYS))
             result.phase("versus")
     result.values["totals_at_end"] = {name: hook.counter(name) for name in TOTALS}
     result.values["finished"] = True
