@@ -15,6 +15,7 @@ from typing import NoReturn
 
 from foundry import env
 from foundry.launch import descendants, linux
+from foundry.launch.aside import close_all_but
 
 _DONE = b"done"
 _NOT_FOR_IT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP)
@@ -75,15 +76,3 @@ def _clean_up(group: int, folder: Path, worth_keeping: Callable[[], bool]) -> No
     descendants.end(lambda: descendants.of_session(marker, group))
     if not worth_keeping():
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def close_all_but(kept: int) -> None:
-    """Close what would keep a reader of our output waiting for as long as this process of ours lives."""
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for standard in (0, 1, 2):
-        os.dup2(nothing, standard)
-    for entry in list(Path("/proc/self/fd").iterdir()):
-        file = int(entry.name)
-        if file > 2 and file != kept:
-            with contextlib.suppress(OSError):
-                os.close(file)

@@ -6,7 +6,6 @@ where the image of a process will be, and `lock`, held for as long as this one l
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import signal
@@ -14,17 +13,14 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
 
 from foundry import env
-from foundry.launch import descendants, linux
-from foundry.launch.keeper import close_all_but
+from foundry.launch import aside, descendants, linux
 
 FOLDER = "building"
 _LOCK = "lock"
 _LONGEST_FAULT = 600
 _TICK_SECONDS = 0.5
-_NOT_FOR_IT = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP, signal.SIGUSR1, signal.SIGUSR2)
 _NO_GROUP = -1
 
 Make = Callable[[], object]
@@ -48,19 +44,11 @@ def begin(session: Path, lock: Path, images: Iterable[Path], make: Make) -> Path
     opened = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     held = fcntl.fcntl(opened, fcntl.F_DUPFD_CLOEXEC, 3)  # not in the place of a standard one that is closed
     os.close(opened)
-    # A signal to all of us must not find it with our handlers.
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, (*_NOT_FOR_IT, signal.SIGTERM))
     try:
         fcntl.flock(held, fcntl.LOCK_EX)
-        child = os.fork()
-        if child == 0:
-            _leave(held, lock, f"{env.SPOOL}={session / 'spool'}", make)
-        _, status = os.waitpid(child, 0)
+        aside.start(lambda: _live(held, lock, f"{env.SPOOL}={session / 'spool'}", make), held)
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         os.close(held)
-    if status:
-        raise OSError(errno.EAGAIN, "no process for it could be started")
     return folder
 
 
@@ -72,34 +60,16 @@ def fault(session: Path) -> str:
         return ""
 
 
-def _leave(held: int, lock: Path, marker: str, make: Make) -> NoReturn:
-    """Be no child of the command's, nor in its group or session; never returns into the caller's code."""
-    status = 1
+def _live(held: int, lock: Path, marker: str, make: Make) -> None:
     try:
-        os.setsid()
-        if os.fork() == 0:
-            _live(held, lock, marker, make)
-        status = 0
-    finally:
-        os._exit(status)
-
-
-def _live(held: int, lock: Path, marker: str, make: Make) -> NoReturn:
-    try:
-        for number in _NOT_FOR_IT:
-            signal.signal(number, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, _end)
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
         linux.name_process("foundry-images")
-        close_all_but(held)
         _watch(lock, marker)
         make()
     except SystemExit:
         pass
     except BaseException as error:
         _tell(held, error)
-    finally:
-        os._exit(0)
 
 
 def _watch(lock: Path, marker: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -53,13 +54,21 @@ def begin(path: Path, summary: Summary, environment: Mapping[str, str]) -> None:
     """Read the files of an archive's start ahead beside the command that is about to start, if it has any."""
     if not any(section.kind == SECTION for section in summary.sections):
         return
-    from foundry.prefetch import background
+    from foundry.launch import aside
 
-    def files() -> Sequence[StartFile]:
+    def live() -> None:
         from foundry.archive import open_archive
+        from foundry.prefetch import background
 
-        with open_archive(path) as opened:
-            return opened.start_files
+        def files() -> Sequence[StartFile]:
+            with open_archive(path) as opened:
+                return opened.start_files
+
+        background.live(command, files, environment)
 
     with suppress(OSError):  # no process to spare, or no way to tell when the command ends: it starts all the same
-        background.begin(files, environment)
+        command = aside.handle_of(os.getpid())
+        try:
+            aside.start(live, command)
+        finally:
+            os.close(command)

@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from foundry.launch import aside
 from foundry.model import StartFile
 from foundry.prefetch import background
 
 BEGIN = """
 import os, sys, time
 from foundry.model import StartFile
+from foundry.launch import aside
 from foundry.prefetch import ahead, background, room
 folder = sys.argv[1]
 kept = open(folder + "/lock", "w")
@@ -26,7 +28,10 @@ def fetch(piece):
     time.sleep(60)
     return 0
 ahead._fetch = fetch
-background.begin(lambda: [StartFile("~/one", 1), StartFile("/proc/two", 1)], {"HOME": "/x"})
+command = aside.handle_of(os.getpid())
+files = [StartFile("~/one", 1), StartFile("/proc/two", 1)]
+aside.start(lambda: background.live(command, lambda: files, {"HOME": "/x"}), command)
+os.close(command)
 try:
     os.waitpid(-1, 0)
 except ChildProcessError:
@@ -86,12 +91,14 @@ def test_a_fault_while_it_reads_its_list_is_silent(capfd: pytest.CaptureFixture[
     def broken() -> list[StartFile]:
         raise ValueError("a fault")
 
-    background.begin(broken, {})
+    command = aside.handle_of(os.getpid())
+    aside.start(lambda: background.live(command, broken, {}), command)
+    os.close(command)
     time.sleep(0.2)
     assert capfd.readouterr() == ("", "")
 
 
-def test_where_no_end_can_be_seen_it_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_no_end_can_be_seen_there_is_no_handle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "pidfd_open")
     with pytest.raises(OSError, match="cannot tell"):
-        background.begin(list, {})
+        aside.handle_of(os.getpid())
