@@ -32,7 +32,7 @@ FIGURES = {
     "pack_speed": {"pack", "pack, all cores", "pack, memory", "archive"},
     "open_speed": {"first summary of a process", "summary", "open, with its head"},
     "image_build": {"whole", "imports", "reading the archive", "building and writing the image", "image"},
-    "verify_speed": {"nothing", "verify --quick"},
+    "verify_speed": {"verify, a small archive", "verify --quick"},
     "tool_speed": {"nothing", "inspect"},
     "start_overhead": {f"{size} archive, image {state}cached" for size in ("small", "large") for state in ("", "not ")},
     "spool_cost": {"a graph, plain", "a graph, recorded", "added to a graph", "spool of a graph", "spool of a node"},
