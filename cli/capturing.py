@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from foundry.session import capture
+from foundry.session import capture, capture_run
 
 from .context import Context
 from .plain import read
 from .version import version
 
 
-def request_of(arguments: list[str], command: list[str] | None) -> tuple[capture.Request, bool] | None:
+def request_of(arguments: list[str], command: list[str] | None) -> tuple[capture_run.Request, bool] | None:
     """Read plain, whole and correct arguments, and whether a line of JSON is wanted. None for all else, as `read`."""
     if arguments[:1] != ["capture"] or not command:
         return None
@@ -37,7 +37,7 @@ def request_of(arguments: list[str], command: list[str] | None) -> tuple[capture
     except ValueError:
         return None
     output, update = plain.values.get("--output"), plain.values.get("--update")
-    request = capture.Request(
+    request = capture_run.Request(
         command=command,
         output=Path(output) if output else None,
         force="--force" in plain.flags,
@@ -60,7 +60,7 @@ def request_of(arguments: list[str], command: list[str] | None) -> tuple[capture
     return request, "--json" in plain.flags
 
 
-def run(session: Context, request: capture.Request, *, json_line: bool) -> int:
+def run(session: Context, request: capture_run.Request, *, json_line: bool) -> int:
     """Capture, and return the exit status."""
     session.quiet = request.quiet
     outcome = capture.run(request, session.environment, session, version=version())

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from foundry.findings import Finding, Severity
-from foundry.session.product import readable_size
+from foundry.session.words import readable_size
 from foundry.verify.report import Level, Place, Problem, Report
 
 if TYPE_CHECKING:

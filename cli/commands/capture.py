@@ -8,7 +8,7 @@ from typing import Annotated, Optional
 import typer
 
 from foundry.errors import UsageError
-from foundry.session import capture
+from foundry.session import capture_run
 
 from .. import capturing
 from ..context import Context
@@ -125,7 +125,7 @@ def command(
     session: Context = context.obj
     if not session.command:
         raise UsageError("no command: put it after `--`", hint="`foundry capture -- python serve.py`")
-    request = capture.Request(
+    request = capture_run.Request(
         command=session.command,
         output=output,
         force=force,

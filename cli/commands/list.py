@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from foundry.session.product import count, readable_size
+from foundry.session.words import count, readable_size
 
 from ..context import Context
 from ..options import Json

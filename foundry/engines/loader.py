@@ -14,7 +14,7 @@ from importlib.abc import Loader
 from types import ModuleType
 from typing import Any
 
-from foundry.engines.protocol import Adapter, Seam, disabled, tell
+from foundry.engines.protocol import Adapter, Seam, disabled, tell, version_of
 from foundry.engines.sglang.adapter import SglangAdapter
 from foundry.engines.torch_seam import TorchAdapter
 from foundry.engines.transformers.adapter import TransformersAdapter
@@ -121,20 +121,6 @@ def begin() -> None:
     """Have the import hook in this process, whether or not it was there from its start."""
     if watcher() not in sys.meta_path:
         sys.meta_path.insert(0, watcher())
-
-
-def version_of(package: str) -> str:
-    """Tell the version of a package that is being imported, without looking on disk if it says so itself."""
-    for name in (f"{package}.version", package):
-        found = getattr(sys.modules.get(name), "__version__", None)
-        if isinstance(found, str):
-            return found
-    import importlib.metadata
-
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return "unknown"
 
 
 def moved(seam: Seam, module: ModuleType) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
@@ -57,3 +58,17 @@ disabled: dict[str, str] = {}
 def tell(adapter: str, text: str) -> None:
     """Say one line about an engine."""
     log.warning("foundry: %s: %s", adapter, text)
+
+
+def version_of(package: str) -> str:
+    """Tell the version of a package that is being imported, without looking on disk if it says so itself."""
+    for name in (f"{package}.version", package):
+        found = getattr(sys.modules.get(name), "__version__", None)
+        if isinstance(found, str):
+            return found
+    import importlib.metadata
+
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"

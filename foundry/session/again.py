@@ -12,7 +12,7 @@ from foundry.launch import environment as launch_environment
 from foundry.launch.executable import Executable
 from foundry.launch.supervisor import Ended, Supervisor
 from foundry.session import proving, scrubbing
-from foundry.session.capture import TICK_SECONDS, CaptureRun, Outcome, Request, how
+from foundry.session.capture_run import TICK_SECONDS, CaptureRun, Outcome, Request, how
 from foundry.session.listener import Listener
 from foundry.session.product import Product
 from foundry.session.proving import Packed

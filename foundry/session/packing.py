@@ -18,7 +18,7 @@ from foundry.findings import (
 )
 from foundry.launch import descendants
 from foundry.launch.executable import Executable, absolute
-from foundry.session import context, product, record, thin, workspace
+from foundry.session import context, product, record, thin, words, workspace
 from foundry.session.listener import Listener
 from foundry.session.product import Product
 from foundry.session.record import Record
@@ -179,7 +179,7 @@ def _what_there_is() -> str:
 def described(one: workspace.LeftOver) -> str:
     """Say in one line what a killed capture was of, and where its session folder is."""
     command = context.command_line(one.record.context) or "a command"
-    return f"of `{command}`, {product.readable_size(one.size)} in `{one.folder}`"
+    return f"of `{command}`, {words.readable_size(one.size)} in `{one.folder}`"
 
 
 def sentence(one: workspace.LeftOver) -> str:

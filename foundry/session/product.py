@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from foundry.errors import NoHookedProcessError
+from foundry.session.words import count, readable_size
 
 if TYPE_CHECKING:
     from foundry.archive import Ahead
@@ -177,19 +178,3 @@ def worst_findings(findings: tuple[Finding, ...], most: int = 5) -> list[str]:
             where = f"{finding.where}: " if finding.where else ""
             lines.append(f"{finding.code}: {where}{finding.text}{more}")
     return lines[:most] + ([f"and {len(lines) - most} other kinds"] if len(lines) > most else [])
-
-
-def count(number: int, one: str, many: str = "") -> str:
-    """Write a number of things: `1 graph`, `2 graphs`."""
-    return f"{number} {one if number == 1 else many or one + 's'}"
-
-
-def readable_size(size: int) -> str:
-    """Write a number of bytes for people."""
-    if size < 1000:
-        return f"{size} bytes"
-    for unit in ("kB", "MB", "GB"):
-        size_in_unit = size / {"kB": 1e3, "MB": 1e6, "GB": 1e9}[unit]
-        if size_in_unit < 999.95 or unit == "GB":
-            return f"{size_in_unit:.1f} {unit}"
-    raise AssertionError

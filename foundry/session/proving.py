@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from foundry import env
 from foundry.errors import NotProvenError
 from foundry.session import product
-from foundry.session.product import Product, count
+from foundry.session.product import Product
+from foundry.session.words import count
 
 if TYPE_CHECKING:
     from foundry.findings import Finding

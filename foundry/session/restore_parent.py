@@ -16,7 +16,7 @@ from foundry.compat import codes
 from foundry.errors import DiskFullError, FoundryError, MismatchError
 from foundry.launch.supervisor import Ended, Supervisor
 from foundry.session import builder, report
-from foundry.session.capture import STOP_SECONDS
+from foundry.session.capture_run import STOP_SECONDS
 from foundry.session.listener import Listener
 from foundry.session.restore import Plan, Request, begin_images, environment_of
 from foundry.session.status import RANGE_TAKEN, Status

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from foundry.errors import AbandonedError, FoundryError, NotScrubbedError
 from foundry.session import product
 from foundry.session.listener import Listener
-from foundry.session.product import Product, count, readable_size
+from foundry.session.product import Product
 from foundry.session.proving import Packed, Proven
+from foundry.session.words import count, readable_size
 
 if TYPE_CHECKING:
     from foundry.launch import executable as executables

@@ -73,7 +73,7 @@ def leave_out(capture: Capture, libraries: Libraries) -> Capture:
 
 def note(capture: Capture) -> str:
     """Say in a line what an archive of this capture leaves out; empty if nothing."""
-    from foundry.session.product import count, readable_size
+    from foundry.session.words import count, readable_size
 
     if not capture.outside:
         return ""

@@ -20,8 +20,8 @@ from foundry.errors import ArchiveNotFoundError, FoundryError, NotUpdatedError, 
 from foundry.launch import environment as launch_environment
 from foundry.launch import executable as executables
 from foundry.launch.supervisor import Ended, Supervisor
-from foundry.session import context, images, product
-from foundry.session.capture import CaptureRun, Outcome, Request
+from foundry.session import context, images, product, words
+from foundry.session.capture_run import CaptureRun, Outcome, Request
 from foundry.session.listener import Listener
 from foundry.session.product import Product
 from foundry.session.surroundings import Surroundings
@@ -122,7 +122,7 @@ class _Update(CaptureRun):
             raise FoundryError("graphs that the command did not ask for are told when it ends")
         made = merged(self._before, capture, reasons)
         fresh = added(self._before, made)
-        self._listener.note(f"{product.count(len(fresh), 'graph')} added")
+        self._listener.note(f"{words.count(len(fresh), 'graph')} added")
         if not fresh:
             return product.of_archive(self._target)
         return product.write(made, list(made.findings), self._target, force=True)

@@ -31,7 +31,7 @@ def test_one_line_says_what_was_written(foundry_command: CommandLine) -> None:
 
 
 def archive_size(path: Path) -> str:
-    from foundry.session.product import readable_size
+    from foundry.session.words import readable_size
 
     return readable_size(path.stat().st_size)
 

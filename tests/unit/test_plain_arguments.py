@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from foundry.cli import capturing, main, restoring
-from foundry.session import capture, restore
+from foundry.session import capture_run, restore
 
 CAPTURES = [
     [],
@@ -73,7 +73,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Any:
 )
 def test_both_ways_read_the_same(words: list[str], told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     at_once = told(words)
-    assert isinstance(at_once[0], capture.Request if words[0] == "capture" else restore.Request)
+    assert isinstance(at_once[0], capture_run.Request if words[0] == "capture" else restore.Request)
     monkeypatch.setattr(main, "_run_at_once", lambda context, ours: None)
     assert told(words) == at_once
 

@@ -36,7 +36,7 @@ def document(opened: Opened, request: Request) -> dict[str, Any]:
 
 def show(found: dict[str, Any]) -> None:
     """Print the files of each cache, and the largest of those that a start reads."""
-    from foundry.session.product import count, readable_size
+    from foundry.session.words import count, readable_size
 
     _show_caches(found["files"])
     files = found["start_files"]
@@ -54,7 +54,7 @@ def show(found: dict[str, Any]) -> None:
 
 
 def _show_caches(files: list[dict[str, Any]]) -> None:
-    from foundry.session.product import count, readable_size
+    from foundry.session.words import count, readable_size
 
     if not files:
         print_lines("no files of JIT caches")

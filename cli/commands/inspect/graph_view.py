@@ -51,7 +51,7 @@ def _noise(opened: Opened, graph: Graph) -> str:
 
 def _show_head(graph: dict[str, Any], noise: str) -> None:
     from foundry.describe.graphs import title
-    from foundry.session.product import count, readable_size
+    from foundry.session.words import count, readable_size
 
     state = "yes" if graph["restored"] else "yes, but it has no name to ask for it by"
     if not graph["restorable"]:

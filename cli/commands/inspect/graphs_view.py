@@ -23,7 +23,7 @@ def document(opened: Opened, request: Request) -> dict[str, Any]:
 def show(found: dict[str, Any]) -> None:
     """Print the table."""
     from foundry.describe.graphs import title
-    from foundry.session.product import readable_size
+    from foundry.session.words import readable_size
 
     rows = found["graphs"]
     if not rows:

@@ -30,7 +30,7 @@ def document(opened: Opened, request: Request) -> dict[str, Any]:
 def show(found: dict[str, Any]) -> None:
     """Print both tables, what is used most first."""
     from foundry.describe.captions import shortened
-    from foundry.session.product import count, readable_size
+    from foundry.session.words import count, readable_size
 
     kernels = sorted(found["kernels"], key=lambda row: -row["uses"])
     images = sorted(found["images"], key=lambda row: -(row["stored_bytes"] or 0))

@@ -23,7 +23,7 @@ def document(opened: Opened, request: Request) -> dict[str, Any]:
 
 def show(found: dict[str, Any]) -> None:
     """Print the memory of each process."""
-    from foundry.session.product import count, readable_size
+    from foundry.session.words import count, readable_size
 
     for index, process in enumerate(found["processes"]):
         print_lines(*([""] if index else []), f"process {process['process']}")
@@ -42,7 +42,7 @@ def show(found: dict[str, Any]) -> None:
 
 
 def _arenas(arenas: list[dict[str, Any]]) -> None:
-    from foundry.session.product import readable_size
+    from foundry.session.words import readable_size
 
     if not arenas:
         print_lines("no reserved range")
@@ -76,7 +76,7 @@ def _arenas(arenas: list[dict[str, Any]]) -> None:
 
 def _allocations(allocations: list[dict[str, Any]], several: bool) -> None:
     """Print allocations; alike ones that follow one another in their arena share a line."""
-    from foundry.session.product import readable_size
+    from foundry.session.words import readable_size
 
     runs: list[list[dict[str, Any]]] = []
     for item in sorted(allocations, key=lambda item: (item["device"], item["arena"], item["ordinal"])):
@@ -126,7 +126,7 @@ def _alike(item: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _ranges(ranges: list[dict[str, Any]]) -> None:
-    from foundry.session.product import readable_size
+    from foundry.session.words import readable_size
 
     print_table(
         [("kind", "left"), ("size", "right"), ("address", "left"), ("name", "left")],

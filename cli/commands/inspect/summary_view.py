@@ -49,7 +49,7 @@ def document(opened: Opened, request: Request) -> dict[str, Any]:
 
 def show(found: dict[str, Any]) -> None:
     """Print the screen."""
-    from foundry.session.product import count, readable_size
+    from foundry.session.words import count, readable_size
 
     processes = found["processes"]
     simulated = any(process["simulated"] for process in processes)
@@ -89,7 +89,7 @@ def show(found: dict[str, Any]) -> None:
 
 
 def _versions(found: dict[str, Any]) -> str:
-    from foundry.session.product import count
+    from foundry.session.words import count
 
     known = found["context"] | found["packages"]
     told = [f"{name} {known[name]}" for name in ENGINES if known.get(name)]
@@ -98,7 +98,7 @@ def _versions(found: dict[str, Any]) -> str:
 
 
 def _one(process: dict[str, Any], release: str) -> None:
-    from foundry.session.product import count, readable_size
+    from foundry.session.words import count, readable_size
 
     graphs, restorable = process["graphs"], process["restorable"]
     state = "all restorable" if restorable == graphs else f"{restorable} restorable, {graphs - restorable} not"
@@ -141,7 +141,7 @@ def _one(process: dict[str, Any], release: str) -> None:
 
 def _proven(process: dict[str, Any]) -> str:
     """Say which graphs may lie elsewhere than at capture; nothing where no second capture told."""
-    from foundry.session.product import count
+    from foundry.session.words import count
 
     proof = process.get("proof") or {}
     if not proof:
@@ -156,7 +156,7 @@ def _proven(process: dict[str, Any]) -> str:
 def _noise(codes: list[dict[str, Any]]) -> str:
     """Say what scrubbing left; nothing where it was not asked for."""
     from foundry.findings import SCRUB_KEPT, SCRUBBED
-    from foundry.session.product import count
+    from foundry.session.words import count
 
     counts = {code["code"]: code["count"] for code in codes}
     kept = counts.get(SCRUB_KEPT, 0)
@@ -166,7 +166,7 @@ def _noise(codes: list[dict[str, Any]]) -> str:
 
 
 def _many(processes: list[dict[str, Any]]) -> None:
-    from foundry.session.product import readable_size
+    from foundry.session.words import readable_size
 
     rows = [
         (
@@ -204,7 +204,7 @@ def _driver(process: dict[str, Any], release: str) -> str:
 
 
 def _gpu(device: dict[str, Any]) -> str:
-    from foundry.session.product import readable_size
+    from foundry.session.words import readable_size
 
     mig = ", MIG" if device["mig"] else ""
     return (
@@ -214,7 +214,7 @@ def _gpu(device: dict[str, Any]) -> str:
 
 
 def _sets(sets: dict[str, int]) -> str:
-    from foundry.session.product import count
+    from foundry.session.words import count
 
     named = sorted(sets.items(), key=lambda item: -item[1])
     told = [f"{name or '(no set)'} {number}" for name, number in named[:MOST_SETS]]
@@ -223,7 +223,7 @@ def _sets(sets: dict[str, int]) -> str:
 
 
 def _findings(codes: list[dict[str, Any]]) -> None:
-    from foundry.session.product import count
+    from foundry.session.words import count
 
     if not codes:
         print_lines("no findings")

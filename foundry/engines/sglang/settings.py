@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from foundry.engines.loader import version_of
+from foundry.engines.protocol import version_of
 
 DECODE = ("full", "disabled")
 PREFILL = ("breakable", "disabled")

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from foundry.engines.loader import version_of
+from foundry.engines.protocol import version_of
 from foundry.torch.tensors import CONSTANTS
 
 _EQUAL = (

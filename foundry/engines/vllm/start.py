@@ -12,9 +12,8 @@ import torch
 from foundry import capi
 from foundry.capi import Hook, Mode
 from foundry.engines import notes, starting
-from foundry.engines.loader import version_of
 from foundry.engines.passes import Pass
-from foundry.engines.protocol import tell
+from foundry.engines.protocol import tell, version_of
 from foundry.engines.starting import line
 from foundry.engines.vllm import settings
 from foundry.torch import commit, memory

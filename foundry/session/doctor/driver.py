@@ -10,7 +10,7 @@ from foundry.compat import gpu
 from foundry.compat.library_files import LOADER_FOLDERS
 from foundry.compat.probe import COMPUTE_MODES, VIRTUALIZED, Device
 from foundry.session.doctor.check import GPU, Check, Surroundings, bad, good, note
-from foundry.session.product import count
+from foundry.session.words import count
 
 LEAST_VERSION = 12040
 """The first CUDA version whose driver tells the parameter layout of kernels."""

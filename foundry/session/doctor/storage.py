@@ -9,7 +9,7 @@ from pathlib import Path
 from foundry.errors import FoundryError
 from foundry.session import packing, workspace
 from foundry.session.doctor.check import Check, Surroundings, bad, good, note
-from foundry.session.product import count, readable_size
+from foundry.session.words import count, readable_size
 from foundry.store import location
 
 LEAST_ROOM = 1 << 30

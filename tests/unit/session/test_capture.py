@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from foundry.errors import AbandonedError
-from foundry.session.capture import _DeferredSignals
+from foundry.session.capture_run import _DeferredSignals
 from foundry.session.listener import Listener
 
 

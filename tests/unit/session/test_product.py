@@ -7,7 +7,7 @@ from helpers.spool_writer import SpoolWriter
 
 from foundry.errors import NoHookedProcessError
 from foundry.findings import Finding, Severity
-from foundry.session import product
+from foundry.session import product, words
 
 
 def test_an_empty_session_is_nothing_to_archive(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_a_process_that_stopped_recording_is_told_once(tmp_path: Path) -> None:
     ],
 )
 def test_sizes(size: int, text: str) -> None:
-    assert product.readable_size(size) == text
+    assert words.readable_size(size) == text
 
 
 def test_findings_are_counted_by_code_and_the_worst_come_first() -> None:

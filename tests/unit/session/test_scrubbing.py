@@ -15,7 +15,7 @@ from helpers.spool_writer import SpoolWriter
 
 from foundry.model import Capture
 from foundry.session import again, scrubbing
-from foundry.session.capture import STOP_SECONDS, Request
+from foundry.session.capture_run import STOP_SECONDS, Request
 from foundry.session.listener import Listener
 from foundry.session.scrubbing import Answer
 
