@@ -323,7 +323,8 @@ class TestReport:
 SLOW_MODULES = {
     "typer", "rich", "click", "pydantic", "numpy", "asyncio", "urllib.request", "email",
     "importlib.metadata", "ctypes.util", "concurrent.futures", "logging", "hmac", "subprocess", "threading", "socket",
-    "foundry.session.capture", "foundry.session.restore_parent", "foundry.model", "foundry.launch.supervisor",
+    "foundry.session.capture", "foundry.session.capture_run", "foundry.session.restore_parent", "foundry.model",
+    "foundry.launch.supervisor",
 }  # fmt: skip
 
 
