@@ -22,7 +22,6 @@ from measuring import process
 from measuring.figures import BYTES, SECONDS, figure
 from measuring.process import FOUNDRY
 from measuring.question import Answer, Asked, Question
-from measuring.results import ROOT
 
 MIB = 1 << 20
 MODULE = '"""A made-up module."""\n' + "".join(
@@ -73,7 +72,7 @@ def measure(asked: Asked) -> Answer:
     folder, options = asked.folder, asked.options
     home = folder / "home"
     home.mkdir()
-    environment = {**os.environ, "HOME": str(home), "XDG_CACHE_HOME": str(folder / "cache"), "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "HOME": str(home), "XDG_CACHE_HOME": str(folder / "cache")}
     job = make_job(folder, options.modules, options.weights)
     path = folder / "job.fdry"
     capture = [*FOUNDRY, "capture", "--sim", "--prefetch", "-q", "-f", "-o", str(path), "--", *job]

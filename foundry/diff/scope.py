@@ -42,6 +42,7 @@ NOT_COMPARED: dict[type, dict[str, str]] = {
     Capture: {
         "context": "how the command was called, and in what environment: `compat` judges that",
         "files": "caches that make a start faster, not other",
+        "start_files": "reading them ahead makes a start faster, not other",
         "findings": "told about a run; what stands against a graph is in its reason",
         "packages": "versions of what was installed: `compat` judges that",
         "outside": "where an archive finds the bytes, which are the same",
@@ -154,4 +155,7 @@ KINDS: dict[type, dict[str, Kind]] = {
 }
 """Where `examine` tells of each field that changed. NOTES weigh nothing: such captures are equal."""
 
-NOT_TOLD: dict[type, dict[str, str]] = {Process: {"spent": "times differ in each run; no part of the capture id"}}
+NOT_TOLD: dict[type, dict[str, str]] = {
+    Capture: {"start_files": "what a start reads differs from run to run; no part of the capture id"},
+    Process: {"spent": "times differ in each run; no part of the capture id"},
+}

@@ -139,7 +139,8 @@ def test_a_report_says_what_was_restored(embedded: Embedded, tmp_path: Path) -> 
 
 
 def test_a_preloaded_hook_does_the_work(embedded: Embedded) -> None:
-    words = ("restore", "--sim", "--allow", "mismatch-arguments", embedded.archive, "--", embedded.program)
+    options = ("--sim", "--no-early", "--allow", "mismatch-arguments")
+    words = ("restore", *options, embedded.archive, "--", embedded.program)
     done = embedded.foundry.run(*words, embedded.kernels, embedded.folder / "not looked at")
     assert done.stdout.splitlines() == said("2", "restored", hooked=True)
 
