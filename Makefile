@@ -31,7 +31,7 @@ demo: .venv/installed ## Capture and restore a small server on the simulator, an
 	@$(BIN)/python tests/engines/demo.py
 
 test: .venv/installed ## Run every test that needs no GPU
-	$(BIN)/pytest -m 'not gpu' $(TESTS)
+	$(BIN)/pytest -m 'not gpu' -n auto --maxprocesses 4 --dist loadfile $(TESTS)
 
 test-gpu: ## Run the GPU tests with the real driver and the torch of $(PYTHON)
 	$(PYTHON) -m pytest -m gpu tests/gpu

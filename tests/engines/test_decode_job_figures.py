@@ -22,7 +22,7 @@ def result(**more: Any) -> dict[str, Any]:
         "digests": copy.deepcopy(DIGESTS), "steady": False, "phases": {"graphs": 4.0},
         "replay_ms": {"1": 2.0, "8": 3.0},
         "ready_seconds": 9.0, "first_replay_ms": {"1": 5.0, "8": 6.0}, "restored": 2, "reasons": {},
-        "totals": {"warm_ups_run": 0, "captures_run": 0, "graphs_blocked_ns": 150_000_000},
+        "totals": {"warm_ups_run": 0, "captures_run": 0, "graphs_blocked_ns": 40_000_000},
         "report": {"processes": [{"seconds": {"image_check": 0.05, "ready": 0.1, "images": 0.2}}]},
         **more,
     }  # fmt: skip
@@ -33,10 +33,15 @@ def figures() -> dict[str, Any]:
     eager = {"eager_digests": DIGESTS, "eager_digests_again": DIGESTS}
     steady = {name: result(steady=True) for name in ("capture", "restore")}
     steady["plain"] = result(steady=True, **eager)
-    versus = {size: {"given_ms": 2.0, "captured_ms": 2.0, "ratio": 1.0} for size in DIGESTS}
+    versus = {
+        size: {
+            "given_ms": 2.0, "captured_ms": 2.0, "ratio": 1.0, "given_p99_ms": 2.1, "captured_p99_ms": 2.1, "p99_ratio": 1.0
+        }
+        for size in DIGESTS
+    }  # fmt: skip
     return copy.deepcopy(
         {
-            "machine": {"gpu": "NVIDIA H200"}, "date": "", "command": "", "archive_bytes": 30_000_000,
+            "machine": {"gpu": "NVIDIA H200"}, "date": "", "command": "", "archive_bytes": 3_000_000,
             "plain": result(**eager), "capture": result(), "restores": [result(versus=versus), result()],
             "steady": steady,
         }
@@ -64,7 +69,8 @@ def test_good_figures_miss_nothing(figures: dict[str, Any], tmp_path: Path) -> N
         (lambda f: f["restores"][0].update(restored=1, reasons={"8": "moved"}), "restore 0: 1 of 2 graphs: .*moved"),
         (lambda f: f["restores"][0]["totals"].update(captures_run=1), "1 warm-ups and captures ran"),
         (lambda f: f.update(archive_bytes=41_000_000), "41.0 MB"),
-        (lambda f: f["restores"][0]["versus"]["8"].update(ratio=1.03), "8: 1.030"),
+        (lambda f: f["restores"][0]["versus"]["8"].update(ratio=1.03), "median: 8: 1.030"),
+        (lambda f: f["restores"][0]["versus"]["8"].update(p99_ratio=1.03), "99th percentile: 8: 1.030"),
         (lambda f: [r["totals"].update(graphs_blocked_ns=400_000_000) for r in f["restores"]], "0.400 s"),
     ],
 )
