@@ -30,8 +30,8 @@ help: ## Show this help
 demo: .venv/installed ## Capture and restore a small server on the simulator, and show what was saved
 	@$(BIN)/python tests/engines/demo.py
 
-test: .venv/installed ## Run every test that needs no GPU
-	$(BIN)/pytest -m 'not gpu' -n auto --maxprocesses 4 --dist loadfile $(TESTS)
+test: .venv/installed ## Run every test that needs no GPU, several at once; what fails then is asked again, alone
+	$(BIN)/pytest -m 'not gpu' -n auto --maxprocesses 4 --dist loadfile $(TESTS) || $(BIN)/pytest -m 'not gpu' --last-failed --last-failed-no-failures none $(TESTS)
 
 test-gpu: ## Run the GPU tests with the real driver and the torch of $(PYTHON)
 	$(PYTHON) -m pytest -m gpu tests/gpu

@@ -42,6 +42,8 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 OTHER = ("--allow", "mismatch-arguments")
 """For a command with other words than the captured one."""
+OCCUPYING = (*OTHER, "--no-early")
+"""For one that takes the range before it calls the driver. An early start has it before that."""
 
 
 @pytest.fixture
@@ -107,7 +109,7 @@ class TestCapture:
         assert plain.returncode == 0
         (process,) = archive.read(command.work / "a.fdry").processes
         assert [device.base for device in process.devices] == [NEXT_BASE]
-        restored = command.run("restore", "--json", "--sim", *OTHER, "a.fdry", "--", *server())
+        restored = command.run("restore", "--json", "--sim", *OCCUPYING, "a.fdry", "--", *server())
         report = json.loads(restored.stderr.splitlines()[-1])
         assert (restored.stdout, report["graphs_restored"], report["disarmed"]) == (plain.stdout, 5, {})
 
@@ -130,14 +132,14 @@ class TestRestore:
         assert command.run("restore", "-q", "--sim", "a.fdry", "--", *server(), environment=old).stderr == ""
 
     def test_a_taken_range_is_told_where_foundry_became_the_command(self, command: CommandLine, captured: str) -> None:
-        result = command.run("restore", "--sim", *OTHER, "a.fdry", "--", *server(f"occupy([{BASE}])"))
+        result = command.run("restore", "--sim", *OCCUPYING, "a.fdry", "--", *server(f"occupy([{BASE}])"))
         assert (result.returncode, result.stdout) == (0, captured)
         (line,) = result.stderr.splitlines()
         reason = f"range taken: device 0 wants {BASE:#x}, got none; {UNPROVEN}"
         assert line == f"foundry: warning: restore given up: {reason}; anonymous memory stands there"
 
     def test_a_range_that_is_taken_at_both_starts_is_given_up(self, command: CommandLine, captured: str) -> None:
-        result = command.run("restore", "--json", "--sim", *OTHER, "a.fdry", "--", *server(f"occupy([{BASE}])"))
+        result = command.run("restore", "--json", "--sim", *OCCUPYING, "a.fdry", "--", *server(f"occupy([{BASE}])"))
         report = json.loads(result.stderr.splitlines()[-1])
         assert result.returncode == 0
         assert result.stdout.endswith(captured), "the first start was ended before it printed all"

@@ -59,7 +59,7 @@ def read_ahead(command: CommandLine, *options: str) -> set[str]:
     """Which files of the folder somebody opens during a restore whose command does not."""
     folder = command.folder / "home" / "data"
     watch = Watch([str(folder)])
-    environment = {"READS": "0", "LINGER": "1.5"}
+    environment = {"READS": "0", "LINGER": "4"}
     result = command.run("restore", *options, "a.fdry", "--", *words(), environment=environment)
     assert result.returncode == 0
     found = {Path(path).name for path in watch.opened()}
