@@ -17,7 +17,6 @@ import torch
 
 from foundry import capi, graphs, witness
 from foundry.capi import Hook, Mode
-from foundry.errors import FoundryError
 from foundry.graphs import Answers, difference
 from foundry.torch import memory
 from foundry.torch.graph import launcher
@@ -105,13 +104,7 @@ class Pass:
 
     def holds(self, name: str, key: str) -> bool:
         """Whether the archive has a graph of that name for this ground; its inputs are not looked at yet."""
-        if not self.restores:
-            return False
-        try:
-            text = self.hook.metadata(self.hook.find(f"{self.engine}/{name}", key))
-            metadata = json.loads(text or "{}")
-        except (FoundryError, ValueError):
-            return False
+        metadata = self.answers(name).recorded(key)
         return "refused" not in metadata and self._ground_objection(metadata) is None
 
     def claim(self, name: str, key: str, inputs: Any = ()) -> Claim:

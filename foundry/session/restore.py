@@ -129,16 +129,9 @@ def _restoring(
     except ArchiveNotFoundError:
         raise ArchiveNotFoundError(f"no archive at `{path}`", hint=f"`foundry capture -o {path} -- CMD`") from None
     around = Surroundings(found, environment)
-    start = gate.Start(
-        arguments=secrets.masked(request.command),
-        environment=environment,
-        simulated=request.simulated,
-        models=gpu.expected_models(environment, simulated=request.simulated),
-        release=gpu.driver_version(),
-        packages=around.packages() if summary.packages else {},
-    )
     try:
-        items = gate.pass_through(gate.examine(summary, start), request.allowed)
+        differences = around.differences(request.command, summary, simulated=request.simulated)
+        items = gate.pass_through(differences, request.allowed)
     except gate.RefusedError as error:
         if request.caches and not request.fail and error.codes == {codes.NO_GRAPHS}:
             caching.place(path, summary, None, environment, listener)

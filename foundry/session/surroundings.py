@@ -7,20 +7,21 @@ that was found, is noted beside the restore images.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from foundry import env
-from foundry.compat import compare, packages
+from foundry.compat import compare, gate, gpu, packages
 from foundry.compat.compare import Library
 from foundry.compat.items import Item
 from foundry.errors import FoundryError
 from foundry.launch import executable as executables
+from foundry.store import secrets
 
 if TYPE_CHECKING:
-    from foundry.archive import Outline
+    from foundry.archive import Outline, Summary
     from foundry.compat.library_files import LibraryFiles
     from foundry.session.thin import Libraries
 
@@ -63,6 +64,18 @@ class Surroundings:
     def packages(self) -> dict[str, str]:
         """Versions of the packages that the command would import; empty if it is no Python."""
         return packages.versions(self._folders)
+
+    def differences(self, command: Sequence[str], summary: Summary, *, simulated: bool) -> list[Item]:
+        """Compare what is known of the command and the machine before the start with the capture's."""
+        start = gate.Start(
+            arguments=secrets.masked(command),
+            environment=self._environment,
+            simulated=simulated,
+            models=gpu.expected_models(self._environment, simulated=simulated),
+            release=gpu.driver_version(),
+            packages=self.packages() if summary.packages else {},
+        )
+        return gate.examine(summary, start)
 
     def thin(self) -> Libraries:
         """Read what a thin archive left in library files."""

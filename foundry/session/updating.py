@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from foundry import env
-from foundry.compat import gate, gpu
+from foundry.compat import gate
 from foundry.errors import ArchiveNotFoundError, FoundryError, NotUpdatedError, UsageError
 from foundry.launch import environment as launch_environment
 from foundry.launch import executable as executables
@@ -26,7 +26,7 @@ from foundry.session.listener import Listener
 from foundry.session.product import Product
 from foundry.session.surroundings import Surroundings
 from foundry.session.workspace import Workspace
-from foundry.store import location, secrets
+from foundry.store import location
 
 if TYPE_CHECKING:
     from foundry.diff import Difference
@@ -47,15 +47,8 @@ def run(request: Request, environment: Mapping[str, str], listener: Listener, *,
     executables.require_hookable(found, environment)
     summary = archive.summary(path)
     around = Surroundings(found, environment)
-    start = gate.Start(
-        arguments=secrets.masked(request.command),
-        environment=environment,
-        simulated=request.simulated,
-        models=gpu.expected_models(environment, simulated=request.simulated),
-        release=gpu.driver_version(),
-        packages=around.packages() if summary.packages else {},
-    )
-    items = gate.pass_through(gate.examine(summary, start), frozenset())
+    differences = around.differences(request.command, summary, simulated=request.simulated)
+    items = gate.pass_through(differences, frozenset())
     found_images = images.find(path, summary, location.find(environment), around)
     images.make_now(found_images, listener)
     gate.pass_through([*items, *around.compared(found_images.libraries)], frozenset())
