@@ -1,10 +1,11 @@
 """Measure a decode job's whole start, from the command to its first token: plainly, restored, and through the peer.
 
-    python benchmarks/whole_start.py [--peer FOLDER] [--runs 5] [--keep]
+    python benchmarks/whole_start.py [--peer FOLDER] [--unreached] [--runs 5] [--keep]
 
 The reference decode job (28 layers, 35 batch sizes; `start_job.py`) is started in all ways, in turns, each in a process
 of its own. FOLDER is where the public peer is installed (`pip install --target FOLDER foundry-core==0.1.0rc3`, built
-against the same torch); without it only the other ways are measured.
+against the same torch); without it only the other ways are measured. With `--unreached` nothing but the first launch of
+a graph that the background has not reached.
 
 `graphs` is how long the program stands still for them: warm-ups, captures and instantiation, or loading modules and
 graphs. `device memory` is what the GPU holds once each graph was replayed.
@@ -75,13 +76,15 @@ def measure(asked: Asked) -> Answer:
         ),
     }
     sizes = {RESTORED: archive.stat().st_size}
-    if asked.options.peer is not None:
+    if asked.options.peer is not None and not asked.options.unreached:
         kept = folder / "peer"
         kept.mkdir()
         environment = _peer_environment(asked.options.peer)
         started([*job, "peer-save", TOLD, kept], folder, environment)
         ways[PEER] = ([*job, "peer-load", TOLD, kept], environment)
         sizes[PEER] = sum(path.stat().st_size for path in kept.rglob("*") if path.is_file())
+    if asked.options.unreached:
+        ways = {UNREACHED: ways[UNREACHED]}
     found: dict[str, list[dict[str, Any]]] = {way: [] for way in ways}
     for turn in range(asked.runs + 1):
         for way, (words, environment_of_way) in ways.items():
@@ -114,7 +117,8 @@ def _answer(found: dict[str, list[dict[str, Any]]], sizes: dict[str, int]) -> An
         way: {size: statistics.median(run["replay_ms"][size] for run in runs) for size in runs[0]["replay_ms"]}
         for way, runs in found.items()
     }
-    return Answer(figures, {"ways": list(found)}, {"moments": moments, "replay_ms": replays})
+    suffix = "-unreached" if list(found) == [UNREACHED] else ""
+    return Answer(figures, {"ways": list(found)}, {"moments": moments, "replay_ms": replays}, suffix=suffix)
 
 
 def _peer_environment(folder: Path) -> dict[str, str]:
@@ -127,6 +131,8 @@ def _peer_environment(folder: Path) -> dict[str, str]:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Say where the peer is."""
     parser.add_argument("--peer", type=Path, metavar="FOLDER", help="where the public peer is installed")
+    parser.add_argument("--unreached", action="store_true", help="only the graph that is asked for before its turn")
+    parser.set_defaults(sim=False)
 
 
 QUESTION = Question(

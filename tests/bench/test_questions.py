@@ -41,7 +41,11 @@ FIGURES = {
         *(f"start, cache {state}, {way} reading ahead" for state in ("dropped", "warm") for way in ("with", "without")),
         "bytes read ahead",
     },
-    "many_graphs": {"2 graphs, floor", "2 graphs, plain, all", "2 graphs, restored, first", "2 graphs, restored, all"},
+    "many_graphs": {
+        "2 graphs, floor",
+        "2 graphs, plain, all",
+        *(f"2 graphs, restored, {what}" for what in ("first", "all", "last")),
+    },
 }
 
 
@@ -62,10 +66,20 @@ def test_a_question_is_answered(name: str, tiny: Captures, tmp_path: Path, monke
         monkeypatch.setattr(script, "TOOLS", script.TOOLS[:2])
     answer = script.QUESTION.measure(Asked(tmp_path, 1, tiny, argparse.Namespace(**OPTIONS.get(name, {}))))
     assert FIGURES[name] <= answer.figures.keys()
-    assert all(one["median"] >= 0 for label, one in answer.figures.items() if "added" not in label)
+    differences = ("added", "last")
+    assert all(
+        one["median"] >= 0 or any(word in label for word in differences) for label, one in answer.figures.items()
+    )
     assert answer.about
     json.dumps([answer.figures, answer.about, dict(answer.details)])
     assert (ROOT / "benchmarks" / f"{script.QUESTION.name.replace('-', '_')}.py").samefile(str(script.__file__))
+
+
+@pytest.mark.parametrize("name", ["decode_job", "whole_start", "many_graphs", "restore_levers", "launch_overhead"])
+def test_what_needs_a_gpu_does_not_pass_for_simulated(name: str) -> None:
+    parser = argparse.ArgumentParser()
+    importlib.import_module(name).QUESTION.add_options(parser)
+    assert parser.parse_args([]).sim is False
 
 
 def asked(value: float, words: list[str], monkeypatch: pytest.MonkeyPatch, goal: float | None = None) -> int:

@@ -17,6 +17,20 @@ std::string context_missing(const foundry_image_graph &graph) {
            " has not been created";
 }
 
+// While it lives, the background stands still.
+struct Ahead {
+    explicit Ahead(Session *of) : session(of) {}
+    ~Ahead() {
+        if (!session) return;
+        std::lock_guard<std::mutex> lock(session->mutex);
+        session->ahead--;
+        session->changed.notify_all();
+    }
+    Ahead(const Ahead &) = delete;
+    Ahead &operator=(const Ahead &) = delete;
+    Session *session; // null: it is built in its turn
+};
+
 } // namespace
 
 Reason Session::wait(uint32_t index) {
@@ -34,13 +48,19 @@ Reason Session::wait(uint32_t index) {
     Reason missing = check_references(index);
     if (!missing.empty()) return missing;
     Claim claimed;
+    bool before_its_turn = false;
     {
         std::unique_lock<std::mutex> lock(mutex);
+        before_its_turn = state.work == Work::idle && is_ahead(index);
         claimed = claim(lock, state.work);
         if (claimed == Claim::ended) return state.reason;
         if (claimed == Claim::mine) state.context = borrowed_context.context();
+        before_its_turn = before_its_turn && claimed == Claim::mine;
+        if (before_its_turn) ahead++;
     }
     if (claimed == Claim::overdue) return overdue();
+    if (before_its_turn) count_named("graphs_ahead", 1);
+    Ahead passing(before_its_turn ? this : nullptr);
     return build(index);
 }
 

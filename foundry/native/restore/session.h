@@ -184,9 +184,10 @@ class Session {
     // worker.cpp
     void start_workers();
     void wake_workers();
-    bool stop_workers(); // false: one is still in a driver call
-    bool stopping();
-    uint64_t background_so_far() const; // with the lock held
+    bool stop_workers();                 // false: one is still in a driver call
+    bool next_turn();                    // between two things; false: it is time to stop
+    bool is_ahead(uint32_t graph) const; // with the lock held: more graphs than there are workers come before it
+    uint64_t background_so_far() const;  // with the lock held
 
     // report.cpp
     void summary();
@@ -213,6 +214,7 @@ class Session {
     bool context_seen = false;                                  // early or the program's own
     bool program_context_seen = false;
     uint32_t borrowed = 0;              // contexts in the engine's hands
+    uint32_t ahead = 0;                 // graphs that a thread of the program builds before their turn
     std::atomic<bool> stuck{false};     // a wait was in vain: nobody waits any more
     std::atomic<uint32_t> postponed{0}; // graphs that wait for an allocation of the program's
     bool moved = false;

@@ -46,9 +46,20 @@ bool Session::stop_workers() {
     return changed.wait_for(lock, longest_goodbye, [&] { return !workers_running_; });
 }
 
-bool Session::stopping() {
-    std::lock_guard<std::mutex> lock(mutex);
-    return stop_ || !armed();
+// Driver calls of the background would make a graph wait that is asked for before its turn.
+bool Session::next_turn() {
+    std::unique_lock<std::mutex> lock(mutex);
+    changed.wait(lock, [&] { return !ahead || stop_; });
+    return !stop_ && armed();
+}
+
+bool Session::is_ahead(uint32_t graph) const {
+    unsigned before = 0;
+    for (uint32_t other : graph_order) {
+        if (other == graph) return false;
+        if (graphs[other].work == Work::idle && ++before > workers) return true;
+    }
+    return false;
 }
 
 void *Session::worker_entry(void *self) {
@@ -78,7 +89,7 @@ uint64_t Session::background_so_far() const {
 
 void Session::memory_pass() {
     for (const DeviceState &state : devices) {
-        if (stopping()) return;
+        if (!next_turn()) return;
         {
             std::lock_guard<std::mutex> lock(mutex);
             if (state.memory != Work::idle) continue;
@@ -90,7 +101,7 @@ void Session::memory_pass() {
 
 void Session::image_pass(bool in_graphs) {
     for (uint32_t at : image_order) {
-        if (stopping()) return;
+        if (!next_turn()) return;
         {
             std::lock_guard<std::mutex> lock(mutex);
             if (images[at].in_graphs != in_graphs || images[at].work != Work::idle) continue;
@@ -108,7 +119,7 @@ void Session::image_pass(bool in_graphs) {
 
 void Session::kernel_pass(bool in_graphs) {
     for (uint32_t kernel : kernel_order) {
-        if (stopping()) return;
+        if (!next_turn()) return;
         const uint32_t of = image_of(kernel);
         {
             std::lock_guard<std::mutex> lock(mutex);
@@ -129,7 +140,7 @@ void Session::work_through() {
     kernel_pass(true);
     uint32_t waiting = 0;
     for (uint32_t graph : graph_order) {
-        if (stopping()) return;
+        if (!next_turn()) return;
         if (!build_if_possible(graph)) waiting++;
     }
     postponed = waiting;
