@@ -52,7 +52,7 @@ def request_of(arguments: list[str], command: list[str] | None) -> tuple[capture
         prove="--prove" in plain.flags,
         scrub="--scrub" in plain.flags,
         contents="--no-contents" not in plain.flags,
-        caches="--caches" in plain.flags,
+        caches="--no-caches" not in plain.flags,
         prefetch="--prefetch" in plain.flags,
         update=Path(update) if update else None,
         quiet="--quiet" in plain.flags,

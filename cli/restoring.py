@@ -43,7 +43,7 @@ def request_of(arguments: list[str], command: list[str] | None) -> restore.Reque
         quiet="--quiet" in plain.flags,
         check="--check" in plain.flags,
         early="--no-early" not in plain.flags,
-        caches="--caches" in plain.flags,
+        caches="--no-caches" not in plain.flags,
         prefetch="--no-prefetch" not in plain.flags,
         allowed=codes.require_allowable(plain.repeated.get("--allow", ())),
     )

@@ -89,8 +89,11 @@ def command(
     ] = False,
     caches: Annotated[
         bool,
-        typer.Option("--caches/--no-caches", help="Keep files of JIT caches (Triton, inductor and others), too."),
-    ] = False,
+        typer.Option(
+            "--caches/--no-caches",
+            help="Keep the files of JIT caches (Triton, inductor and others) that CMD needs, too.",
+        ),
+    ] = True,
     prefetch: Annotated[
         bool,
         typer.Option(

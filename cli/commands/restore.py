@@ -67,8 +67,11 @@ def command(
         ),
     ] = True,
     caches: Annotated[
-        bool, typer.Option("--caches/--no-caches", help="Put the archive's files of JIT caches in place.")
-    ] = False,
+        bool,
+        typer.Option(
+            "--caches/--no-caches", help="Put the archive's files of JIT caches in place. They stay there, for all."
+        ),
+    ] = True,
     no_prefetch: Annotated[
         bool,
         typer.Option("--no-prefetch", help="Do not read ahead the files that the archive names as read by a start."),

@@ -4,30 +4,40 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from foundry.caches.below import Below, mark
 from foundry.caches.kinds import TIMES, Folder, entry_of, folders, is_head, unit_of
 from foundry.caches.snapshot import Snapshot, take
+from foundry.caches.twins import TRITON, twins
 from foundry.caches.watching import Watch
 from foundry.findings import CACHE_LEFT_OUT, Finding, Severity
 
 LARGEST_FILE = 1 << 28
 LARGEST_TOTAL = 1 << 30
+LARGEST_WHOLE = 1 << 26
+"""Of a cache that is only kept whole: most of it may be other programs'."""
 MOST_FILES = 50_000
 """Of one archive. An entry that does not fit any more is left out as a whole, and a finding says so."""
 LONGEST_NAMES = 1 << 23
 """Of all paths together: an archive lists them in a text that must not become too long."""
+LONGEST_LOOK = 10.0
+"""Seconds that looking at all folders may take: the command waits for it once. What is left then is not kept."""
 MOST_TOLD = 5
+
+
+CacheFile = tuple[str, str, int, bytes]
+"""As `foundry.pack.add_files` takes it: cache, path, mode, bytes."""
 
 
 @dataclass
 class Collected:
-    """Files as `foundry.pack.add_files` takes them: cache, path, mode, bytes. `findings` tell what is left out."""
+    """What a command needs of its caches. `findings` tell what is left out."""
 
-    files: list[tuple[str, str, int, bytes]] = field(default_factory=list)
+    files: list[CacheFile] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     size: int = 0
     names: int = 0
@@ -42,7 +52,7 @@ class Collector:
 
     def __init__(self, environment: Mapping[str, str], working_folder: str) -> None:
         self._folders = folders(environment, working_folder)
-        self._before = {name: take(folder) for name, folder in self._folders.items()}
+        self._before = _taken(self._folders)
         self._watch = Watch(
             posixpath.join(self._folders[name].path, folder).rstrip("/")
             for name, snapshot in self._before.items()
@@ -62,13 +72,22 @@ class Collector:
         """Read what the command needs up to now."""
         opened = self._watch.opened()  # before anything is read here, which is opening, too
         result = Collected()
+        now = _taken(self._folders)
         for name, folder in self._folders.items():
-            before, after = self._before[name], take(folder)
+            before, after = self._before[name], now[name]
             if fault := before.fault or after.fault:
                 if Path(folder.path).is_dir():
                     result.leave_out(name, f"the cache is not kept: {fault}")
                 continue
             entries = self._entries(folder, before, after, opened)
+            size = sum(after.files[path][1] for paths in entries.values() for path in paths)
+            if folder.kind.whole and size > LARGEST_WHOLE:
+                result.leave_out(
+                    name, f"the cache is not kept: past the limit of {LARGEST_WHOLE} bytes for one of its kind"
+                )
+                continue
+            if not entries and after.files and self._is_blind(folder, after):
+                result.leave_out(name, "the cache is not kept: nobody tells what is opened there, and nothing was made")
             if after.unnameable and entries:
                 result.leave_out(name, f"{after.unnameable} files have names that an archive cannot hold")
             try:
@@ -76,27 +95,47 @@ class Collector:
                     self._read(folder, entries, result)
             except OSError as error:
                 result.leave_out(name, f"the cache is not kept: `{folder.path}`: {error.strerror or error}")
+        if TRITON in self._folders and not self._folders[TRITON].fault:
+            self._add_twins(result)
         return result
 
+    def _add_twins(self, result: Collected) -> None:
+        found = twins(result.files)
+        if why := _past_limit(result, found):
+            result.leave_out(TRITON, f"kernels of other caches are not kept for this one: {why}")
+            return
+        result.files += found
+        result.size += sum(len(file[3]) for file in found)
+        result.names += _names(found)
+
     def _entries(self, folder: Folder, before: Snapshot, after: Snapshot, opened: set[str]) -> dict[str, list[str]]:
-        """Give the entries that the command touched, with all their files, heads first."""
+        """Give the entries that the command touched, with all their files, heads first.
+
+        Where nobody tells what was opened they are all, but only of a cache that the command is known to have used.
+        """
         touched = {
             unit_of(folder.kind, path)
             for path, seen in after.files.items()
-            if before.files.get(path) != seen
-            or f"{folder.path}/{path}" in opened
-            or self._watch.is_blind(posixpath.dirname(f"{folder.path}/{path}"))
+            if before.files.get(path) != seen or f"{folder.path}/{path}" in opened
         }
         touched.update(
             unit_of(folder.kind, _source(path[len(folder.path) + 1 :]))
             for path in opened
             if path.startswith(folder.path + "/") and path.endswith(".pyc")
         )
+        if touched:
+            touched.update(unit_of(folder.kind, path) for path in after.files if self._unseen(folder, path))
         result: dict[str, list[str]] = {}
         for path in sorted(after.files, key=lambda path: (not is_head(path), path)):
             if unit_of(folder.kind, path) in touched:
                 result.setdefault(entry_of(folder.kind, path), []).append(path)
         return dict(sorted(result.items()))
+
+    def _unseen(self, folder: Folder, path: str) -> bool:
+        return self._watch.is_blind(posixpath.dirname(f"{folder.path}/{path}"))
+
+    def _is_blind(self, folder: Folder, after: Snapshot) -> bool:
+        return any(self._unseen(folder, path) for path in after.files)
 
     def _read(self, folder: Folder, entries: dict[str, list[str]], result: Collected) -> None:
         name = folder.kind.name
@@ -104,7 +143,7 @@ class Collector:
         left_out: list[str] = []
         with Below(folder.path) as below:
             for entry, paths in entries.items():
-                found: list[tuple[str, str, int, bytes]] = []
+                found: list[CacheFile] = []
                 seen: dict[str, int] = {}
                 marks = []
                 try:
@@ -132,7 +171,27 @@ class Collector:
             result.leave_out(name, f"and {len(left_out) - MOST_TOLD} more entries are left out")
 
 
-def _past_limit(result: Collected, found: list[tuple[str, str, int, bytes]]) -> str:
+def together(earlier: Sequence[CacheFile], found: Collected) -> list[CacheFile]:
+    """Give what an archive holds together with what a later run needed; of a file that both have the later one."""
+    made = {file[:2]: file for file in earlier}
+    for file in found.files:
+        before = made.get(file[:2])
+        if before and file[0] == TIMES:
+            times = json.dumps({**json.loads(before[3]), **json.loads(file[3])}, sort_keys=True)
+            file = (*file[:3], times.encode())
+        made[file[:2]] = file
+    if why := _past_limit(Collected(), list(made.values())):
+        found.leave_out("", f"what this run needed is not added: {why}")
+        return list(earlier)
+    return list(made.values())
+
+
+def _taken(all_folders: Mapping[str, Folder]) -> dict[str, Snapshot]:
+    until = time.monotonic() + LONGEST_LOOK
+    return {name: take(folder, until) for name, folder in all_folders.items()}
+
+
+def _past_limit(result: Collected, found: list[CacheFile]) -> str:
     if result.size + sum(len(file[3]) for file in found) > LARGEST_TOTAL:
         return f"past the limit of {LARGEST_TOTAL} bytes for all caches"
     if len(result.files) + len(found) > MOST_FILES or result.names + _names(found) > LONGEST_NAMES:
@@ -140,7 +199,7 @@ def _past_limit(result: Collected, found: list[tuple[str, str, int, bytes]]) -> 
     return ""
 
 
-def _names(found: list[tuple[str, str, int, bytes]]) -> int:
+def _names(found: list[CacheFile]) -> int:
     return sum(len(json.dumps(path)) for _, path, _, _ in found)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import stat
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,8 +28,11 @@ class Snapshot:
     fault: str = ""
 
 
-def take(folder: Folder) -> Snapshot:
-    """Look at everything below, following no link. A folder that is not there is empty."""
+def take(folder: Folder, until: float) -> Snapshot:
+    """Look at everything below, following no link. A folder that is not there is empty.
+
+    `until`: when it must be done, on the monotonic clock.
+    """
     found = Snapshot(fault=folder.fault)
     if found.fault or not Path(folder.path).is_dir():
         return found
@@ -42,6 +46,8 @@ def take(folder: Folder) -> Snapshot:
         return found
     waiting = [""]
     while waiting:
+        if time.monotonic() > until:
+            return Snapshot(fault=f"looking at `{folder.path}` takes too long")
         path = waiting.pop()
         found.folders.append(path)
         try:

@@ -12,8 +12,8 @@ from foundry import env
 
 
 def load() -> None:
-    """Have the adapters in this process if it is hooked and they are asked for; do nothing elsewhere."""
-    if os.environ.get(env.MODE) and os.environ.get(env.ADAPTERS) == "1":
+    """Have the adapters in this process if it is hooked and they are wanted; do nothing elsewhere."""
+    if os.environ.get(env.MODE) and os.environ.get(env.ADAPTERS) != env.ADAPTERS_OFF:
         from foundry.engines import loader
 
         loader.begin()

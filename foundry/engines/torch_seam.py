@@ -1,7 +1,8 @@
 """`with torch.cuda.graph(...)`: where an engine's capture is recorded or answered, for whoever expects one.
 
-Nobody expects the captures of a plain script. Its body cannot be skipped: what else it does is not known here. So it
-is captured as always, and one line says so.
+Nobody expects the captures of a plain script, or those that torch begins for `make_graphed_callables` and
+`torch.compile`. Their bodies cannot be skipped: what else they do is not known here. So they are captured as always,
+one line says so, and they are counted, for the report.
 """
 
 from __future__ import annotations
@@ -21,13 +22,33 @@ NAME = "torch"
 MODULE = "torch.cuda.graphs"
 UNNAMED = "graphs_without_a_key"
 """The total of captures that nobody gave a key."""
-HINT = (
+_INSTEAD = "`graph = foundry.torch.GraphSet(name).capture_or_restore(key, function, inputs)`"
+SCRIPT = (
+    "graphs_of_scripts",
     "a graph is captured as always, since the body of `with torch.cuda.graph(...)` may do more than launch kernels; "
-    "`graph = foundry.torch.GraphSet(name).capture_or_restore(key, function, inputs)` in its place comes back"
+    f"{_INSTEAD} in its place comes back",
 )
+"""Counter and line of what is captured for nobody else."""
+OF_TORCH = (
+    (
+        (MODULE,),
+        "graphs_of_make_graphed_callables",
+        "graphs of `torch.cuda.make_graphed_callables` are captured as always, since autograd holds them; for a model "
+        f"that is not trained {_INSTEAD} in its place comes back",
+    ),
+    (
+        ("torch._inductor", "torch._dynamo"),
+        "graphs_of_torch_compile",
+        'graphs of `torch.compile(mode="reduce-overhead")` are captured as always, since what they hold is found out '
+        f"call by call; `torch.compile` without that mode, and its function in {_INSTEAD}, comes back",
+    ),
+)
+"""Modules of torch that capture by themselves, or packages with such, and the same for these."""
 
-ENGINES = ("vllm", "sglang")
-"""Packages whose captures are told of by their own adapters."""
+ENGINES = ("vllm", "sglang", "transformers")
+"""Packages whose adapters tell why captures of theirs are done as always."""
+INFORMED = ("vllm", "sglang", "foundry.torch")
+"""Modules in whose processes nobody is told of others: those serve, and users of graph sets know."""
 
 _MARK = "_foundry_claim"
 
@@ -82,18 +103,21 @@ def patch(module: ModuleType) -> None:
     if hasattr(graph, _MARK):
         return
     plain_enter, plain_exit = graph.__enter__, graph.__exit__
-    told = False
+    told: set[str] = set()
 
     def enter(self: Any) -> Any:
-        nonlocal told
         claim, _expected.claim = _expected.claim, None
         if claim is None:
             hook = capi.load()
             if hook.mode() is not Mode.OFF:
                 hook.count(UNNAMED)
-                if not told and not any(name in sys.modules for name in ENGINES):
-                    told = True
-                    tell(NAME, HINT)
+                asker = _asker()
+                if asker.partition(".")[0] not in ENGINES:
+                    counter, hint = _kind(asker)
+                    hook.count(counter)
+                    if counter not in told and not any(name in sys.modules for name in INFORMED):
+                        told.add(counter)
+                        tell(NAME, hint)
             return plain_enter(self)
         setattr(self, _MARK, claim)
         return claim.enter(self, lambda: plain_enter(self))
@@ -107,3 +131,19 @@ def patch(module: ModuleType) -> None:
 
     setattr(graph, _MARK, None)
     graph.__enter__, graph.__exit__ = enter, leave
+
+
+def _kind(asker: str) -> tuple[str, str]:
+    """Give counter and line for the captures of a module."""
+    for modules, counter, hint in OF_TORCH:
+        if any(asker == module or asker.startswith(f"{module}.") for module in modules):
+            return counter, hint
+    return SCRIPT
+
+
+def _asker() -> str:
+    """Name the module whose `with` statement begins the capture that this is called in, two calls further in."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_globals.get("__name__") == "contextlib":
+        frame = frame.f_back
+    return str(frame.f_globals.get("__name__"))

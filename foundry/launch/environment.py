@@ -104,7 +104,7 @@ def _hooked(base: Mapping[str, str], simulated: bool, *, site: bool = False) -> 
     result = plain(base, simulated=simulated)
     hook = loadable(native.hook_library())
     result[env.PRELOAD] = ":".join([hook, *_preloaded_by_others(base)])
-    if site or base.get(env.ADAPTERS) == "1":
+    if site or base.get(env.ADAPTERS) != env.ADAPTERS_OFF:
         # An empty entry would be the working folder, which a program without PYTHONPATH does not have.
         others = [result[env.PYTHON_PATH]] if result.get(env.PYTHON_PATH) else []
         result[env.PYTHON_PATH] = ":".join([_adapters(), *others])

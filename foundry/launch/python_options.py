@@ -1,4 +1,4 @@
-"""Options of a Python command that keep its adapters out: it then looks at no PYTHONPATH, or at no `sitecustomize`."""
+"""What keeps the adapters out of a Python command: options with which it looks at no PYTHONPATH or `sitecustomize`."""
 
 from __future__ import annotations
 
@@ -39,9 +39,19 @@ def keeps_adapters_out(arguments: Sequence[str]) -> str | None:
     return None
 
 
+def warning(environment: Mapping[str, str]) -> str | None:
+    """Name a value of FOUNDRY_ADAPTERS that says nothing, None if it is one of those that do."""
+    value = environment.get(env.ADAPTERS, "")
+    if value in ("", "0", "1"):
+        return None
+    return f"`{env.ADAPTERS}={value}` is ignored, it is neither 0 nor 1: adapters for engines are loaded"
+
+
 def note(arguments: Sequence[str], environment: Mapping[str, str]) -> str | None:
     """Say what this means for a command that is to have its adapters, None if nothing."""
-    option = keeps_adapters_out(arguments) if environment.get(env.ADAPTERS) == "1" else None
+    option = keeps_adapters_out(arguments) if environment.get(env.ADAPTERS) != env.ADAPTERS_OFF else None
     if option is None:
         return None
-    return f"`python {option}` leaves the adapters for vLLM and torch out, unless foundry is installed for that Python"
+    return (
+        f"`python {option}` leaves the adapters for engines and torch out, unless foundry is installed for that Python"
+    )

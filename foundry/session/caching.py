@@ -12,7 +12,7 @@ from foundry.findings import CACHE_LEFT_OUT, Finding, Severity
 
 if TYPE_CHECKING:
     from foundry.archive import Summary
-    from foundry.caches.collect import Collector
+    from foundry.caches.collect import CacheFile, Collector
     from foundry.caches.outcome import Placed
     from foundry.model import Capture
     from foundry.session.listener import Listener
@@ -29,18 +29,30 @@ def begin(environment: Mapping[str, str], listener: Listener) -> Collector | Non
         return None
 
 
-def with_files(capture: Capture, findings: list[Finding], collector: Collector) -> tuple[Capture, list[Finding]]:
-    """Add what the command needed of its caches up to now, and what there is to tell of it."""
+def with_files(
+    capture: Capture, findings: list[Finding], collector: Collector, earlier: Capture | None = None
+) -> tuple[Capture, list[Finding]]:
+    """Add what the command needed of its caches up to now, and what there is to tell of it.
+
+    `earlier`: the capture that this one is added to, whose files stay.
+    """
+    from foundry.caches.collect import together
     from foundry.pack import add_files
 
     try:
         found = collector.collect()
+        files = together(files_of(earlier), found) if earlier else found.files
     except Exception as error:  # the graphs are worth an archive without them
         text = f"JIT caches are not kept: {type(error).__name__}: {error}"
         findings = [*findings, Finding(CACHE_LEFT_OUT, Severity.WARN, text)]
         return replace(capture, findings=tuple(findings)), findings
     findings = [*findings, *found.findings]
-    return replace(add_files(capture, found.files), findings=tuple(findings)), findings
+    return replace(add_files(capture, files), findings=tuple(findings)), findings
+
+
+def files_of(capture: Capture) -> list[CacheFile]:
+    """Give the files of a capture with their bytes."""
+    return [(file.cache, file.path, file.mode, capture.blobs[file.blob]) for file in capture.files]
 
 
 def place(

@@ -48,6 +48,8 @@ def run(request: Request, environment: Mapping[str, str], listener: Listener, *,
         )
     if warning := peer.warning(peer.quick()):
         listener.warn(warning)
+    if odd := python_options.warning(environment):
+        listener.warn(odd)
     found = executables.find(request.command, environment)
     executables.require_hookable(found, environment)
     if told := python_options.note(request.command, environment):

@@ -64,7 +64,7 @@ class Request:
     prove: bool = False
     scrub: bool = False
     contents: bool = True
-    caches: bool = False
+    caches: bool = True
     prefetch: bool = False
     update: Path | None = None
     quiet: bool = False
@@ -104,6 +104,8 @@ class CaptureRun:
     context: dict[str, str]
     lean: Callable[[Model], Model]
     doing = "writing the archive"
+    earlier: Model | None = None
+    """What an archive holds that this run is added to."""
 
     def __init__(self, request: Request, workspace: Workspace, target: Path, replace: bool, listener: Listener) -> None:
         self._request = request
@@ -221,7 +223,7 @@ class CaptureRun:
             if not capture.outside:
                 self._listener.warn("nothing is left out: no kernel image was found again in a library file here")
         if self._caches:
-            capture, findings = caching.with_files(capture, findings, self._caches)
+            capture, findings = caching.with_files(capture, findings, self._caches, self.earlier)
         if self._start_files:
             capture = self._start_files.added(capture, self._listener)
         self._product = self._put(capture, findings, again=before is not None)

@@ -64,11 +64,11 @@ def run(command: Sequence[str], environment: Mapping[str, str], *, simulated: bo
 def _read(path: Path) -> tuple[tuple[Report, ...], bool]:
     """Read the reports, and tell whether a line is none."""
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
     except FileNotFoundError:
         return (), False
     found, torn = [], False
-    for line in lines:
+    for line in filter(None, lines):
         try:
             found.append(report.parse(line))
         except ValueError:

@@ -10,6 +10,7 @@ from foundry.compat.items import Level
 from foundry.errors import FoundryError
 from foundry.model.constants import MOMENT_PREFIX
 from foundry.session.status import Status
+from foundry.session.unnamed import captured_as_always
 
 if TYPE_CHECKING:
     from foundry.session.restore import Plan
@@ -41,8 +42,10 @@ def of_restore(plan: Plan, spool: Path, status: Status, fault: str = "") -> dict
     result["restored"] = any(process["graphs_restored"] for process in processes)
     result["graphs_restored"] = sum(_number(process["graphs_restored"]) for process in processes)
     result["graphs_given_up"] = sum(_number(process["graphs_given_up"]) for process in processes)
-    result["counters"] = _added([process["counters"] for process in processes])
-    result["witnesses"] = _witnesses(result["counters"]) if plan.restores else None
+    counters = _added([process["counters"] for process in processes])
+    result["counters"] = counters
+    result["captured_as_always"] = captured_as_always(counters)
+    result["witnesses"] = _witnesses(counters) if plan.restores else None
     result["processes"] = processes
     return result
 

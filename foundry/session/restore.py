@@ -49,7 +49,7 @@ class Request:
     allowed: frozenset[str] = frozenset()
     check: bool = False
     early: bool = False
-    caches: bool = False
+    caches: bool = True
     prefetch: bool = True
 
     @property
@@ -91,6 +91,8 @@ def plan(request: Request, environment: Mapping[str, str], listener: Listener) -
     """
     if warning := peer.warning(peer.quick()):
         listener.warn(warning)
+    if odd := python_options.warning(environment):
+        listener.warn(odd)
     found = executables.find(request.command, environment)
     place: Location | None = None
     try:

@@ -19,8 +19,9 @@ from foundry.compat import gate
 from foundry.errors import ArchiveNotFoundError, FoundryError, NotUpdatedError, UsageError
 from foundry.launch import environment as launch_environment
 from foundry.launch import executable as executables
+from foundry.launch import python_options
 from foundry.launch.supervisor import Ended, Supervisor
-from foundry.session import context, images, product, words
+from foundry.session import caching, context, images, product, words
 from foundry.session.capture_run import CaptureRun, Outcome, Request
 from foundry.session.listener import Listener
 from foundry.session.product import Product
@@ -43,6 +44,8 @@ def run(request: Request, environment: Mapping[str, str], listener: Listener, *,
     from foundry import archive
 
     path = _path(request)
+    if odd := python_options.warning(environment):
+        listener.warn(odd)
     found = executables.find(request.command, environment)
     executables.require_hookable(found, environment)
     summary = archive.summary(path)
@@ -53,6 +56,8 @@ def run(request: Request, environment: Mapping[str, str], listener: Listener, *,
     images.make_now(found_images, listener)
     gate.pass_through([*items, *around.compared(found_images.libraries)], frozenset())
     before = archive.read(path)
+    if request.caches:
+        caching.place(path, summary, found_images.folder, environment, listener)
     with Workspace() as workspace:
         update = _Update(request, workspace, path, before, listener)
         update.context = context.of_command(request.command, environment, version=version, simulated=request.simulated)
@@ -66,7 +71,7 @@ def run(request: Request, environment: Mapping[str, str], listener: Listener, *,
         )
         hooked.update({env.RESPOOL: "1", env.UPDATE: "1"})
         started = time.monotonic()
-        with Supervisor(workspace.folder, workspace.worth_keeping) as supervisor:
+        with Supervisor(workspace.folder, workspace.worth_keeping) as supervisor, update.watching_caches(environment):
             on_line = update.log_watch.look_at if update.log_watch else None
             ended = supervisor.run(found, hooked, tick=update.tick, on_line=on_line)
             return update.finish(ended, time.monotonic() - started)
@@ -80,7 +85,6 @@ def _path(request: Request) -> Path:
         "--scrub": request.scrub,
         "--witness": request.witness,
         "--thin": request.thin,
-        "--caches": request.caches,
         "--prefetch": request.prefetch,
     }
     if unfit := [name for name, given in others.items() if given]:
@@ -97,7 +101,7 @@ class _Update(CaptureRun):
 
     def __init__(self, request: Request, workspace: Workspace, path: Path, before: Capture, listener: Listener) -> None:
         super().__init__(request, workspace, path, True, listener)
-        self._before = before
+        self._before = self.earlier = before
         self._spool = workspace.spool
         self._over = False
 
@@ -143,7 +147,8 @@ def merged(before: Capture, after: Capture, reasons: Mapping[GraphName, str]) ->
     changed = [one for one in diff.compare(_labelled(before), _labelled(after)) if not _is_new(one)]
     if changed:
         raise _refused(str(changed[0]))
-    files = [(file.cache, file.path, file.mode, before.blobs[file.blob]) for file in before.files]
+    held = {(file.cache, file.path) for file in after.files}
+    files = [file for file in caching.files_of(before) if file[:2] not in held]
     return replace(add_files(after, files), context=before.context, start_files=before.start_files)
 
 

@@ -47,7 +47,7 @@ def caches(result: object) -> dict[str, object]:
 
 @pytest.fixture
 def archive(foundry_command: CommandLine) -> Path:
-    result = foundry_command.run("capture", "--caches", "-q", "-o", "a.fdry", "--", *command())
+    result = foundry_command.run("capture", "-q", "-o", "a.fdry", "--", *command())
     assert (result.returncode, result.stdout, result.stderr) == (0, COLD, "")
     return foundry_command.work / "a.fdry"
 
@@ -72,7 +72,7 @@ class TestCapture:
         assert not [path for path in paths if path.endswith(("lock", ".log")) or "assets" in path or "tmp" in path]
 
     def test_a_warm_start_is_captured_as_a_cold_one(self, foundry_command: CommandLine, archive: Path) -> None:
-        result = foundry_command.run("capture", "--caches", "-q", "-o", "b.fdry", "--", *command())
+        result = foundry_command.run("capture", "-q", "-o", "b.fdry", "--", *command())
         assert (result.returncode, result.stdout) == (0, WARM)
         warm = {key: file["sha256"] for key, file in listed(foundry_command, foundry_command.work / "b.fdry").items()}
         cold = {key: file["sha256"] for key, file in listed(foundry_command, archive).items()}
@@ -89,11 +89,11 @@ class TestCapture:
         other = foundry_command.folder / "home" / ".triton" / "cache" / "OTHER" / "secret.cubin"
         other.parent.mkdir(parents=True)
         other.write_bytes(b"of another program")
-        assert foundry_command.run("capture", "--caches", "-q", "-o", "a.fdry", "--", *command()).returncode == 0
+        assert foundry_command.run("capture", "-q", "-o", "a.fdry", "--", *command()).returncode == 0
         assert ("triton", "OTHER/secret.cubin") not in listed(foundry_command, foundry_command.work / "a.fdry")
 
     def test_it_says_how_much(self, foundry_command: CommandLine) -> None:
-        result = foundry_command.run("capture", "--caches", "--json", "-o", "a.fdry", "--", *command())
+        result = foundry_command.run("capture", "--json", "-o", "a.fdry", "--", *command())
         report = json.loads(result.stderr.splitlines()[-1])
         assert report["cache_files"] == len(listed(foundry_command, foundry_command.work / "a.fdry"))
         assert report["cache_bytes"] > 500
@@ -113,7 +113,7 @@ class TestCapture:
     def test_verify_and_diff_know_them(self, foundry_command: CommandLine, archive: Path) -> None:
         assert foundry_command.run("verify", archive).returncode == 0
         clear(foundry_command)
-        assert foundry_command.run("capture", "-q", "-o", "b.fdry", "--", *command()).returncode == 0
+        assert foundry_command.run("capture", "-q", "--no-caches", "-o", "b.fdry", "--", *command()).returncode == 0
         result = foundry_command.run("diff", archive, "b.fdry")
         assert result.returncode == 0  # what was compiled before is no difference of what is captured
         assert f"capture: cache files\n      A  {len(listed(foundry_command, archive))} not in B" in result.stdout
@@ -123,8 +123,27 @@ class TestCapture:
         assert "cache file" not in result.stderr
         assert listed(foundry_command, foundry_command.work / "a.fdry") == {}
 
+    def test_of_caches_that_are_there_and_that_nobody_uses_nothing(self, foundry_command: CommandLine) -> None:
+        big = foundry_command.folder / "home" / ".triton" / "cache"
+        for number in range(300):
+            (big / f"KERNEL{number}").mkdir(parents=True)
+            (big / f"KERNEL{number}" / "k.cubin").write_bytes(bytes(1000))
+        result = foundry_command.run("capture", "-o", "a.fdry", "--", *program())
+        assert result.returncode == 0
+        assert "cache file" not in result.stderr
+        assert listed(foundry_command, foundry_command.work / "a.fdry") == {}
+        foundry_command.run("capture", "-q", "--no-caches", "-o", "b.fdry", "--", *program())
+        sizes = [(foundry_command.work / name).stat().st_size for name in ("a.fdry", "b.fdry")]
+        assert sizes[0] == sizes[1]
+
+    def test_asked_for_in_so_many_words(self, foundry_command: CommandLine) -> None:
+        foundry_command.run("capture", "--caches", "-q", "-o", "a.fdry", "--", *command())
+        clear(foundry_command)
+        result = foundry_command.run("restore", "--caches", "a.fdry", "--", *command())
+        assert (result.returncode, result.stdout) == (0, WARM)
+
     def test_while_the_command_still_runs(self, foundry_command: CommandLine) -> None:
-        server = foundry_command.start("capture", "--caches", "-o", "a.fdry", "--", *command("--commit", "--serve"))
+        server = foundry_command.start("capture", "-o", "a.fdry", "--", *command("--commit", "--serve"))
         read_until(server.stdout, "serving")
         wait_until((foundry_command.work / "a.fdry").exists)
         assert ("cuda", "index") in listed(foundry_command, foundry_command.work / "a.fdry")
@@ -132,7 +151,7 @@ class TestCapture:
         server.communicate(timeout=30)
 
     def test_together_with_a_proof(self, foundry_command: CommandLine) -> None:
-        result = foundry_command.run("capture", "--caches", "--prove", "-q", "-o", "a.fdry", "--", *command())
+        result = foundry_command.run("capture", "--prove", "-q", "-o", "a.fdry", "--", *command())
         assert "Traceback" not in result.stderr
         assert len(listed(foundry_command, foundry_command.work / "a.fdry")) > 20
 
@@ -140,7 +159,7 @@ class TestCapture:
 class TestRestore:
     def test_every_cache_is_warm_again(self, foundry_command: CommandLine, archive: Path) -> None:
         clear(foundry_command)
-        result = foundry_command.run("restore", "--caches", archive, "--", *command())
+        result = foundry_command.run("restore", archive, "--", *command())
         assert (result.returncode, result.stdout, result.stderr) == (0, WARM, "")
         for folder in ("home", "cache/vllm"):
             for path in (foundry_command.folder / folder).rglob("*"):
@@ -150,16 +169,16 @@ class TestRestore:
     def test_a_second_start_unpacks_nothing(self, foundry_command: CommandLine, archive: Path) -> None:
         clear(foundry_command)
         assert (
-            caches(foundry_command.run("restore", "--caches", "--json", archive, "--", *command()))["placed"]
+            caches(foundry_command.run("restore", "--json", archive, "--", *command()))["placed"]
             == len(listed(foundry_command, archive)) - 2
         )
-        foundry_command.run("restore", "--caches", "--json", "--on-mismatch", "fail", archive, "--", *command())
+        foundry_command.run("restore", "--json", "--on-mismatch", "fail", archive, "--", *command())
         with archive.open("r+b") as file:  # the blobs lie in its middle; who reads one would find this
             file.seek(archive.stat().st_size // 2)
             byte = file.read(1)
             file.seek(-1, os.SEEK_CUR)
             file.write(bytes([byte[0] ^ 0xFF]))
-        again = foundry_command.run("restore", "--caches", "--json", archive, "--", *command())
+        again = foundry_command.run("restore", "--json", archive, "--", *command())
         assert again.stdout == WARM
         assert (caches(again)["placed"], caches(again)["faults"]) == (0, [])
 
@@ -167,27 +186,27 @@ class TestRestore:
         self, foundry_command: CommandLine, archive: Path
     ) -> None:
         words = ("--allow", "mismatch-arguments", archive, "--", *command("--serve"))
-        server = foundry_command.start("restore", "--caches", *words)
+        server = foundry_command.start("restore", *words)
         read_until(server.stdout, "serving")
         wait_until(lambda: list(foundry_command.store.glob("images/*/caches")))
         (noted,) = foundry_command.store.glob("images/*/caches")
         assert json.loads(noted.read_text())["complete"] is True
         server.terminate()
         server.communicate(timeout=30)
-        again = foundry_command.run("restore", "--caches", "--json", archive, "--", *command())
+        again = foundry_command.run("restore", "--json", archive, "--", *command())
         assert (caches(again)["placed"], caches(again)["there"] > 20) == (0, True)
 
     def test_in_folders_that_variables_name(self, foundry_command: CommandLine, archive: Path) -> None:
         moved = {name: str(foundry_command.work / folder) for name, folder in MOVED.items()}
         result = foundry_command.run(
-            "restore", "--caches", "--allow", "mismatch-variable", archive, "--", *command(), environment=moved
+            "restore", "--allow", "mismatch-variable", archive, "--", *command(), environment=moved
         )
         assert (result.returncode, result.stdout, result.stderr) == (0, WARM, "")
 
     def test_what_was_cleared_away_comes_back(self, foundry_command: CommandLine, archive: Path) -> None:
-        foundry_command.run("restore", "--caches", archive, "--", *command())
+        foundry_command.run("restore", archive, "--", *command())
         shutil.rmtree(foundry_command.folder / "home" / ".triton")
-        result = foundry_command.run("restore", "--caches", "--json", archive, "--", *command())
+        result = foundry_command.run("restore", "--json", archive, "--", *command())
         assert (result.stdout, caches(result)["placed"]) == (WARM, 5)
 
     def test_not_if_that_is_not_wanted(self, foundry_command: CommandLine, archive: Path) -> None:
@@ -197,17 +216,14 @@ class TestRestore:
         assert json.loads(result.stderr.splitlines()[-1])["caches"] is None
 
     def test_an_archive_without_any(self, foundry_command: CommandLine) -> None:
-        assert foundry_command.run("capture", "--caches", "-q", "-o", "a.fdry", "--", *program()).returncode == 0
-        result = foundry_command.run("restore", "--caches", "--json", "a.fdry", "--", *program())
+        assert foundry_command.run("capture", "-q", "-o", "a.fdry", "--", *program()).returncode == 0
+        result = foundry_command.run("restore", "--json", "a.fdry", "--", *program())
         assert json.loads(result.stderr.splitlines()[-1])["caches"] is None
 
     def test_of_an_archive_without_graphs(self, foundry_command: CommandLine) -> None:
-        assert (
-            foundry_command.run("capture", "--caches", "-q", "-o", "a.fdry", "--", *command("--graphs", 0)).returncode
-            == 0
-        )
+        assert foundry_command.run("capture", "-q", "-o", "a.fdry", "--", *command("--graphs", 0)).returncode == 0
         clear(foundry_command)
-        result = foundry_command.run("restore", "--caches", "a.fdry", "--", *command("--graphs", 0))
+        result = foundry_command.run("restore", "a.fdry", "--", *command("--graphs", 0))
         assert result.stdout == WARM
         assert "starting without restore" in result.stderr
 
@@ -217,7 +233,7 @@ class TestRestore:
         where.write_text("no folder")
         moved = {"TRITON_CACHE_DIR": str(where / "triton")}
         result = foundry_command.run(
-            *("restore", "--caches", "--allow", "mismatch-arguments", archive, "--"),
+            *("restore", "--allow", "mismatch-arguments", archive, "--"),
             *program("--say", "runs"),
             environment=moved,
         )
@@ -232,6 +248,6 @@ class TestRestore:
         with archive.open("r+b") as file:
             file.seek(blobs["offset"] + blobs["stored"] - 3)
             file.write(b"\xff\xff")
-        result = foundry_command.run("restore", "--caches", archive, "--", *command())
+        result = foundry_command.run("restore", archive, "--", *command())
         assert (result.returncode, result.stdout) == (0, COLD)
         assert "warning: a JIT cache is not in place: " in result.stderr

@@ -53,6 +53,13 @@ def test_what_is_told(foundry_command: CommandLine, name: str, command: list[str
     check(f"parity-{name}", result.stderr)
 
 
+def test_a_name_may_hold_what_some_take_for_the_end_of_a_line(foundry_command: CommandLine) -> None:
+    plain = EQUAL.as_json().replace("decode", "de\x85co\u2028de")
+    done = foundry_command.run("parity", "--json", "--", *telling(plain))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stderr)["reports"][0]["name"] == "de\x85co\u2028de"
+
+
 def test_json(foundry_command: CommandLine) -> None:
     result = foundry_command.run("parity", "--json", "--", *telling(EQUAL, REFUSED))
     assert (result.returncode, result.stdout) == (3, "out\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -173,7 +174,7 @@ def test_a_command_that_fails_leaves_the_archive(growing: Growing) -> None:
 
 @pytest.mark.parametrize(
     "option",
-    [("-o", "b.fdry"), ("--prove",), ("--scrub",), ("--witness",), ("--thin",), ("--caches",), ("--prefetch",)],
+    [("-o", "b.fdry"), ("--prove",), ("--scrub",), ("--witness",), ("--thin",), ("--prefetch",)],
 )
 def test_what_does_not_go_with_it(growing: Growing, option: tuple[str, ...]) -> None:
     done = growing.update("4", words=option)
@@ -205,3 +206,32 @@ def test_as_json(growing: Growing) -> None:
     assert (report["graphs"], report["error"]) == (2, None)
     done = growing.update("8 4", words=("--json",))
     assert "does not fit it" in json.loads(done.stderr.splitlines()[-1])["error"]
+
+
+def test_files_of_jit_caches_are_put_in_place_and_added(growing: Growing) -> None:
+    """The command makes what is not there of the kernel that it needs, and says so, as a compiler would."""
+    line = (
+        "k=$HOME/.triton/cache/$(cat kernel); if test -e $k/a.cubin; then echo warm >&2; else echo cold >&2; "
+        f"mkdir -p $k; echo $k > $k/a.cubin; fi; exec {sys.executable} {growing_program.__file__} --keys-file keys"
+    )
+    words = ("--", "sh", "-c", line)
+
+    def of(kernel: str, keys: str, *verb: object) -> Any:
+        (growing.line.work / "kernel").write_text(kernel)
+        (growing.line.work / "keys").write_text(keys)
+        shutil.rmtree(growing.line.folder / "home" / ".triton", ignore_errors=True)
+        return growing.run(*verb, *words)
+
+    assert "cold" in of("ONE", "4", "capture", "--sim", "-o", growing.path).stderr
+    done = of("ONE", "4 8", "capture", "--sim", "--update", growing.path)
+    assert "warm" in done.stderr
+    assert "1 graph added" in done.stderr
+    done = of("TWO", "4 8 16", "capture", "--sim", "--update", growing.path)
+    assert "cold" in done.stderr
+    assert [(file.cache, file.path) for file in archive.read(growing.path).files] == [
+        ("triton", "ONE/a.cubin"),
+        ("triton", "TWO/a.cubin"),
+    ]
+    for kernel in ("ONE", "TWO"):
+        assert "warm" in of(kernel, "4 8 16", "restore", "--sim", growing.path).stderr
+    assert "cold" in of("ONE", "4", "capture", "--sim", "--update", growing.path, "--no-caches").stderr

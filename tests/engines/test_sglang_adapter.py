@@ -139,6 +139,23 @@ def test_another_release_or_mode_is_said_in_one_line(engine: Engine, environment
     assert told["outputs"] == engine.plain()["outputs"]
 
 
+@pytest.mark.parametrize(
+    ("environment", "reason"),
+    [
+        ({"STAND_IN_VERSION": "0.5.18"}, "sglang: version 0.5.18 is not known, only 0.5.17"),
+        ({"STAND_IN_MODEL": "other"}, 'sglang: graphs are captured as always: another model: recorded "'),
+    ],
+)
+def test_another_release_or_model_than_the_captures_is_refused_by_name_and_starts_plainly(
+    engine: Engine, environment: dict[str, str], reason: str
+) -> None:
+    engine.capture()
+    told, report, talk = engine.restore(**environment)
+    assert talk.count(reason) == 1
+    assert (report["graphs_restored"], report["counters"]["stream_captures"]) == (0, GRAPHS)
+    assert told == engine.plain()
+
+
 @pytest.mark.parametrize("features", [{"page_size": None, "cpu_offload_gb": {"odd": 1}}, {"enable_lora": None}])
 def test_odd_settings_do_no_harm(engine: Engine, features: dict[str, object]) -> None:
     told, _ = engine.capture("--features", json.dumps(features))

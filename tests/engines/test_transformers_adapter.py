@@ -100,6 +100,9 @@ def test_the_size_of_the_kv_cache_is_the_captures(engine: Engine) -> None:
     [
         (("--asynchronous",), "another use_async_batching: recorded false, found true"),
         (("--temperature", "0.5"), "another processors[0]: recorded"),
+        (("--layers", "3"), 'another model: recorded "'),
+        (("--attention", "paged|eager"), 'another attention: recorded "paged|sdpa", found "paged|eager"'),
+        (("--most-tokens", "8"), "another max_batch_tokens: recorded null, found 8"),
         (("--compiled",), "torch.compile of the step is not done yet"),
     ],
 )
@@ -118,6 +121,14 @@ def test_another_release_is_said_in_one_line(engine: Engine) -> None:
     assert talk.count("version 5.18.0 is not known, only 5.17.0") == 1
     assert engine.sets() == {"": WARM}
     assert told["outputs"] == plain(engine)["outputs"]
+
+
+def test_another_release_than_the_captures_is_refused_by_name_and_starts_plainly(engine: Engine) -> None:
+    captured(engine)
+    told, report, talk = restored(engine, STAND_IN_VERSION="5.18.0")
+    assert talk.count("transformers: version 5.18.0 is not known, only 5.17.0") == 1
+    assert report["graphs_restored"] == 0
+    assert told == plain(engine)
 
 
 def test_random_numbers_that_cannot_be_followed_are_refused_by_name(engine: Engine) -> None:

@@ -98,7 +98,14 @@ def test_nothing_of_the_adapter_stays_in_the_way_of_serving(engine: Engine) -> N
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
+        (("--layers", "4"), 'another model: recorded "'),
+        (("--quantization", "fp8"), 'another quantization: recorded "None", found "fp8"'),
         (("--max-len", "32"), "another max_model_len: recorded 64, found 32"),
+        (("--sizes", "1,4"), "another cudagraph_capture_sizes: recorded [1, 2, 4], found [1, 4]"),
+        (
+            ("--attention-backend", "TRITON_ATTN"),
+            'another attention_backend: recorded "FLASH_ATTN", found "TRITON_ATTN"',
+        ),
         (("--sizes", "1,2"), "another max_num_seqs: recorded 4, found 2"),
         (("--v1",), 'another runner: recorded "v2", found "v1"'),
         (("--mode", "FULL"), "another cudagraph_mode: recorded"),
@@ -123,6 +130,36 @@ def test_another_attention_backend_is_refused_by_name(engine: Engine) -> None:
     assert 'another attention: recorded "FLASH_ATTN", found "TRITON_ATTN"' in talk
     assert report["graphs_restored"] == 0
     assert told["outputs"] == plain["outputs"]
+
+
+def test_another_release_than_the_captures_is_refused_by_name_and_starts_plainly(engine: Engine) -> None:
+    engine.capture()
+    told, report, talk = engine.restore(STAND_IN_VERSION="0.27.0")
+    assert talk.count("vllm: version 0.27.0 is not known, only 0.26.0: its graphs are captured as always") == 1
+    assert (report["graphs_restored"], report["counters"]["stream_captures"]) == (0, SIZES * (PIECES + 1))
+    assert told == engine.plain()
+
+
+def test_switched_off_nothing_is_named_and_nothing_comes_back(engine: Engine) -> None:
+    told, talk = engine.capture(FOUNDRY_ADAPTERS="0")
+    assert engine.sets() == {"": SIZES * (PIECES + 1)}
+    assert "captured as always" not in talk
+    assert told == engine.plain()
+    engine.capture()
+    told, report, talk = engine.restore(FOUNDRY_ADAPTERS="0")
+    assert (report["graphs_restored"], told) == (0, engine.plain())
+
+
+@pytest.mark.parametrize("verb", ["capture", "restore"])
+def test_a_switch_that_says_nothing_is_named_and_ignored(engine: Engine, verb: str) -> None:
+    odd = {"FOUNDRY_ADAPTERS": "off"}
+    told, *_, talk = engine.capture(**odd)
+    if verb == "restore":
+        told, report, talk = engine.restore(**odd)
+        assert report["graphs_restored"] == SIZES * (PIECES + 1)
+    assert talk.count("warning: `FOUNDRY_ADAPTERS=off` is ignored, it is neither 0 nor 1") == 1
+    assert engine.sets()["vllm/full"] == SIZES
+    assert told["outputs"] == engine.plain()["outputs"]
 
 
 @pytest.mark.parametrize(
@@ -221,4 +258,4 @@ def test_two_captures_at_other_handles_are_the_same(engine: Engine) -> None:
 def test_a_python_that_ignores_the_environment_is_named(engine: Engine) -> None:
     command = ("--", sys.executable, "-I", "-c", "pass")
     done = engine.line.run("capture", "--sim", "-o", "b.fdry", *command)
-    assert "`python -I` leaves the adapters for vLLM and torch out" in done.stderr
+    assert "`python -I` leaves the adapters for engines and torch out" in done.stderr

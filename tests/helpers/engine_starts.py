@@ -24,7 +24,6 @@ class Engine:
         self.script = STAND_INS / script
         self.line = CommandLine(folder, native.library_directory())
         self.line.environment["PYTHONPATH"] += f":{STAND_INS}"
-        self.line.environment["FOUNDRY_ADAPTERS"] = "1"
         self.seed = 0
 
     def _run(self, *words: object, **environment: str) -> Any:

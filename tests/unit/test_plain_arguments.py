@@ -19,12 +19,16 @@ CAPTURES = [
     ["--ready", "http://127.0.0.1:1/health", "--ready-log", "up (now|soon)", "--ready-timeout", "2.5"],
     ["--stop-when-ready", "--sim", "--all-kernels", "--thin", "--witness", "--no-contents", "--prove", "--scrub"],
     ["--ready-timeout=1e3", "-o", "1", "-o", "2"],
+    ["--no-caches", "--no-prefetch", "--update", "a.fdry"],
+    ["--caches", "--prefetch"],
 ]
 RESTORES = [
     [],
     ["a.fdry"],
     ["--sim", "-q", "--check", "--json", "a.fdry"],
     ["a.fdry", "--report=r.json", "--on-mismatch", "fail"],
+    ["--caches", "--early", "a.fdry"],
+    ["--no-caches", "--no-early", "--no-prefetch"],
     ["--allow", "mismatch-arguments", "--allow=mismatch-engine", "--on-mismatch=fallback"],
 ]
 ODD = [
@@ -38,6 +42,7 @@ ODD = [
     ["capture", "file"],
     ["capture", "--ready-timeout", "soon"],
     ["capture", "--help"],
+    ["capture", "--caches", "--no-caches"],
     ["restore", "a.fdry", "b.fdry"],
     ["restore", ""],
     ["restore", "--on-mismatch", "perhaps"],

@@ -25,12 +25,12 @@ class FirstImport:
 
 
 def begin() -> None:
-    """Wait for the first import of interest, and write down what is opened, each if it is wanted."""
+    """Write down what is opened, if that is asked for, and wait for the first import of interest, unless it is not."""
     if log := os.environ.get("FOUNDRY_OPENED"):
         from _foundry_opened import Opened  # type: ignore[import-not-found]
 
         sys.addaudithook(Opened(log))
-    if os.environ.get("FOUNDRY_ADAPTERS") == "1":
+    if os.environ.get("FOUNDRY_ADAPTERS") != "0":
         sys.meta_path.insert(0, FirstImport())
 
 

@@ -56,14 +56,14 @@ def _test(folder: Path, base: Mapping[str, str], *, device: bool, deadline: floa
     # Two seeds: the simulator then gives other handles, so that nothing fits by luck.
     captured = _step(
         "capture",
-        [*COMMAND, "capture", "-q", *kind, "-o", str(archive), "--", *PROGRAM],
+        [*COMMAND, "capture", "-q", "--no-caches", *kind, "-o", str(archive), "--", *PROGRAM],
         {**around, env.SIMULATOR_SEED: "1"},
         folder,
         deadline,
     )
     restored = _step(
         "restore",
-        [*COMMAND, "restore", "-q", *kind, "--report", str(report), str(archive), "--", *PROGRAM],
+        [*COMMAND, "restore", "-q", "--no-caches", *kind, "--report", str(report), str(archive), "--", *PROGRAM],
         {**around, env.SIMULATOR_SEED: "2"},
         folder,
         deadline,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from foundry.caches import below, collect, kinds, snapshot, watching
-from foundry.caches.collect import Collected, Collector
+from foundry.caches.collect import Collected, Collector, together
 
 
 @pytest.fixture
@@ -114,6 +114,24 @@ def test_cudas_cache_is_whole(environment: dict[str, str], tmp_path: Path) -> No
         assert names(collector.collect()) == {"cuda/index", "cuda/3/a/one", "cuda/3/a/two"}
 
 
+def test_a_whole_cache_that_is_mostly_of_others(
+    environment: dict[str, str], tmp_path: Path, triton: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collect, "LARGEST_WHOLE", 20)
+    root = tmp_path / "CUDA_CACHE_PATH"
+    root.mkdir()
+    for name in ("index", "one", "two"):
+        (root / name).write_text("ten bytes.")
+    with collecting(environment) as collector:
+        (root / "index").read_text()
+        (triton / "ONE" / "k.json").read_text()
+        found = collector.collect()
+    assert {name.split("/")[0] for name in names(found)} == {"triton"}, "it holds for caches that are kept whole"
+    assert [(finding.where, finding.text) for finding in found.findings] == [
+        ("cuda", "the cache is not kept: past the limit of 20 bytes for one of its kind")
+    ]
+
+
 def test_times_are_kept_where_ninja_builds(environment: dict[str, str], tmp_path: Path) -> None:
     with collecting(environment) as collector:
         folder = tmp_path / "TVM_FFI_CACHE_DIR" / "op"
@@ -186,21 +204,47 @@ def test_a_cache_of_too_many_files(environment: dict[str, str], triton: Path, mo
     assert "more than 3 files" in found.findings[0].text
 
 
-def test_where_the_kernel_does_not_watch_everything_is_taken(
+def test_looking_that_takes_too_long(
     environment: dict[str, str], triton: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "_ONLY_FOLDERS", 0x80000000 | 0x40000000 | 0xFFFFF000)  # no such flags
-    monkeypatch.setattr(watching, "_OPEN", 0)
+    monkeypatch.setattr(collect, "LONGEST_LOOK", -1.0)
     with collecting(environment) as collector:
-        assert len(collector.collect().files) == 8
+        (triton / "ONE" / "new.cubin").write_text("new")
+        found = collector.collect()
+    assert found.files == []
+    assert f"looking at `{triton}` takes too long" in found.findings[0].text
 
 
-def test_a_share_of_the_watches_only(
-    environment: dict[str, str], triton: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture(params=["no watch at all", "a share of the watches only"])
+def blind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "no watch at all":
+        monkeypatch.setattr(watching, "_ONLY_FOLDERS", 0x80000000 | 0x40000000 | 0xFFFFF000)  # no such flags
+        monkeypatch.setattr(watching, "_OPEN", 0)
+    else:
+        monkeypatch.setattr(watching, "_most", lambda: 1)  # the top folder
+
+
+def test_where_the_kernel_does_not_watch_all_of_a_cache_that_was_used_is_taken(
+    environment: dict[str, str], triton: Path, blind: None
 ) -> None:
-    monkeypatch.setattr(watching, "_most", lambda: 1)  # the top folder
     with collecting(environment) as collector:
-        assert len(collector.collect().files) == 8
+        (triton / "NEW").mkdir()
+        (triton / "NEW" / "k.cubin").write_text("new")
+        assert len(collector.collect().files) == 9
+
+
+def test_where_the_kernel_does_not_watch_nothing_of_a_cache_that_may_not_have_been_used_is_taken(
+    environment: dict[str, str], triton: Path, tmp_path: Path, blind: None
+) -> None:
+    with collecting(environment) as collector:
+        other = tmp_path / "TORCHINDUCTOR_CACHE_DIR" / "ab"
+        other.mkdir(parents=True)
+        (other / "cab.py").write_text("new")
+        found = collector.collect()
+    assert names(found) == {"inductor/ab/cab.py"}
+    assert [(finding.where, finding.text) for finding in found.findings] == [
+        ("triton", "the cache is not kept: nobody tells what is opened there, and nothing was made")
+    ]
 
 
 def test_names_that_are_too_long_together(
@@ -216,10 +260,31 @@ def test_more_opening_than_the_kernel_keeps(
     environment: dict[str, str], triton: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watching.Watch, "_listen", lambda self: None)
-    monkeypatch.setattr(watching, "_OVERFLOW", watching._OPEN)  # each event is taken for one
     with collecting(environment) as collector:
         (triton / "ONE" / "k.json").read_text()
+        collector._watch.opened()
+        monkeypatch.setattr(watching, "_OVERFLOW", watching._OPEN)  # each event is taken for one
+        (triton / "ONE" / "k.cubin").read_text()
         assert len(collector.collect().files) == 8
+
+
+def test_what_a_later_run_needed_goes_with_what_an_archive_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    earlier = [
+        ("triton", "ONE/k", 0o600, b"old"),
+        ("triton", "TWO/k", 0o600, b"two"),
+        (kinds.TIMES, "tvm_ffi.json", 0o600, b'{"a": 1, "b": 2}'),
+    ]
+    later = [("triton", "ONE/k", 0o600, b"new"), (kinds.TIMES, "tvm_ffi.json", 0o600, b'{"b": 3}')]
+    found = Collected(files=later)
+    assert sorted(together(earlier, found)) == [
+        (kinds.TIMES, "tvm_ffi.json", 0o600, b'{"a": 1, "b": 3}'),
+        ("triton", "ONE/k", 0o600, b"new"),
+        ("triton", "TWO/k", 0o600, b"two"),
+    ]
+    assert found.findings == []
+    monkeypatch.setattr(collect, "MOST_FILES", 2)
+    assert together(earlier, found) == earlier
+    assert "is not added: past the limit of 2 files" in found.findings[0].text
 
 
 def test_many_events(environment: dict[str, str], triton: Path) -> None:

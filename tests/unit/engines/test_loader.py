@@ -148,10 +148,10 @@ def test_the_entry_point_does_nothing_outside_a_hooked_process(engine: Path, mon
     plugins.load()
     assert sys.meta_path == before
     monkeypatch.setenv("FOUNDRY_MODE", "capture")
-    monkeypatch.delenv("FOUNDRY_ADAPTERS", raising=False)
+    monkeypatch.setenv("FOUNDRY_ADAPTERS", "0")
     plugins.load()
     assert sys.meta_path == before
-    monkeypatch.setenv("FOUNDRY_ADAPTERS", "1")
+    monkeypatch.delenv("FOUNDRY_ADAPTERS")
     plugins.load()
     plugins.load()
     assert [type(one).__name__ for one in sys.meta_path if one not in before] == ["Watcher"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -200,6 +202,63 @@ def test_a_capture_that_nobody_expects_is_captured_as_always(start: Any, monkeyp
             pass
     assert world.hook.totals["graphs_without_a_key"] == 2
     assert world.hook.archive == {}
+
+
+@pytest.mark.parametrize(
+    ("module", "counter", "line"),
+    [
+        ("__main__", "graphs_of_scripts", "since the body of `with torch.cuda.graph(...)` may do more"),
+        ("torch.cuda.graphs", "graphs_of_make_graphed_callables", "`torch.cuda.make_graphed_callables` are captured"),
+        (
+            "torch.cuda.graphs_of_a_user",
+            "graphs_of_scripts",
+            "since the body of `with torch.cuda.graph(...)` may do more",
+        ),
+        ("torch._inductor.cudagraph_trees", "graphs_of_torch_compile", '`torch.compile(mode="reduce-overhead")` are'),
+        ("vllm.compilation.cuda_graph", None, None),
+        ("transformers.generation.model_runner", None, None),
+    ],
+)
+@pytest.mark.parametrize("how", ["with", "stack"])
+def test_who_began_it_is_counted_and_told_once_with_what_comes_back_instead(
+    start: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    module: str,
+    counter: str | None,
+    line: str | None,
+    how: str,
+) -> None:
+    world = start(Mode.CAPTURE)
+    monkeypatch.setattr(world.seam.capi, "load", lambda: world.hook)
+    for name in world.seam.INFORMED:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    program = {
+        "with": "for _ in range(2):\n    with graph(made(), stream()): pass",
+        "stack": "for _ in range(2):\n    with ExitStack() as stack: stack.enter_context(graph(made(), stream()))",
+    }[how]
+    around = {"graph": world.graph, "made": world.torch.cuda.CUDAGraph, "stream": world.torch.cuda.Stream}
+    exec(program, {"__name__": module, "ExitStack": contextlib.ExitStack, **around})
+    found = {name: count for name, count in world.hook.totals.items() if name.startswith("graphs_of_")}
+    assert found == ({counter: 2} if counter else {})
+    assert world.hook.totals["graphs_without_a_key"] == 2
+    assert len(caplog.messages) == (line is not None)
+    if line is not None:
+        assert caplog.messages[0].startswith("foundry: torch: ")
+        assert line in caplog.messages[0]
+        assert "foundry.torch.GraphSet(name).capture_or_restore(key, function, inputs)" in caplog.messages[0]
+
+
+def test_who_uses_graph_sets_is_not_told(
+    start: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = start(Mode.CAPTURE)
+    monkeypatch.setattr(world.seam.capi, "load", lambda: world.hook)
+    assert "foundry.torch" in sys.modules
+    with world.graph(world.torch.cuda.CUDAGraph(), world.torch.cuda.Stream()):
+        pass
+    assert world.hook.totals["graphs_of_scripts"] == 1
+    assert caplog.messages == []
 
 
 def test_a_second_graph_of_a_name_gets_another(start: Any) -> None:

@@ -29,7 +29,7 @@ def python(
 ):  # type: ignore[no-untyped-def]
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("FOUNDRY_", "PYTHON"))}
     if mode:
-        environment.update({"FOUNDRY_MODE": mode, "FOUNDRY_ADAPTERS": "1"})
+        environment["FOUNDRY_MODE"] = mode
     environment.update(variables or {})
     if path:
         environment["PYTHONPATH"] = ":".join(map(str, path))
@@ -55,6 +55,11 @@ def test_a_hooked_process_gets_one_finder_and_no_module_of_weight(tmp_path: Path
     assert beside[0] == plain[0]
     assert beside[1] - plain[1] <= {"sitecustomize", "_foundry_start"}
     assert beside[2] == ["FirstImport", *plain[2]]
+
+
+@pytest.mark.parametrize(("value", "there"), [("0", False), ("1", True), ("", True), ("off", True)])
+def test_adapters_come_unless_they_are_switched_off(value: str, there: bool) -> None:
+    assert ("FirstImport" in shown(SITE, variables={"FOUNDRY_ADAPTERS": value})[2]) == there
 
 
 @pytest.mark.parametrize("option", ["-I", "-E", "-S"])

@@ -24,6 +24,7 @@ def libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_capture(libraries: Path) -> None:
     assert environment.for_capture({"A": "1"}, simulated=False, **SESSION) == {
         "A": "1",
+        "PYTHONPATH": str(environment.ADAPTERS),
         "LD_PRELOAD": str(libraries / "libfoundry_hook.so"),
         "FOUNDRY_MODE": "capture",
         "FOUNDRY_SPOOL": "/s/spool",
@@ -34,7 +35,8 @@ def test_capture(libraries: Path) -> None:
 
 
 def test_python_tells_what_it_opens_only_where_that_is_asked_for(libraries: Path) -> None:
-    hooked = environment.for_capture({}, simulated=False, opened=Path("/s/opened"), **SESSION)
+    without = {"FOUNDRY_ADAPTERS": "0"}
+    hooked = environment.for_capture(without, simulated=False, opened=Path("/s/opened"), **SESSION)
     assert (hooked["PYTHONPATH"], hooked["FOUNDRY_OPENED"]) == (str(environment.ADAPTERS), "/s/opened")
     again = environment.for_capture(hooked, simulated=False, **SESSION)
     assert {"PYTHONPATH", "FOUNDRY_OPENED"} & again.keys() == set()
@@ -43,14 +45,14 @@ def test_python_tells_what_it_opens_only_where_that_is_asked_for(libraries: Path
 @pytest.mark.parametrize(("before", "after"), [("", ""), ("/a:/b", "/a:/b"), ("/a::", "/a::")])
 def test_python_finds_the_adapters_in_hooked_commands_only(libraries: Path, before: str, after: str) -> None:
     adapters = str(environment.ADAPTERS)
-    asked = {"FOUNDRY_ADAPTERS": "1"}
-    assert "PYTHONPATH" not in environment.for_capture({}, simulated=False, **SESSION)
-    hooked = environment.for_capture({**asked, "PYTHONPATH": before}, simulated=False, **SESSION)
+    without = environment.for_capture({"FOUNDRY_ADAPTERS": "0", "PYTHONPATH": before}, simulated=False, **SESSION)
+    assert without["PYTHONPATH"] == before
+    hooked = environment.for_capture({"PYTHONPATH": before}, simulated=False, **SESSION)
     assert hooked["PYTHONPATH"].split(":", 1) == [adapters, *([after] if after else [])]
     again = environment.for_capture(hooked, simulated=False, **SESSION)
     assert again["PYTHONPATH"] == hooked["PYTHONPATH"]
     assert environment.plain(hooked).get("PYTHONPATH", "") == after
-    assert "PYTHONPATH" not in environment.plain(environment.for_capture(asked, simulated=False, **SESSION))
+    assert "PYTHONPATH" not in environment.plain(environment.for_capture({}, simulated=False, **SESSION))
 
 
 def test_a_colon_in_foundrys_own_path_does_not_cut_it(
@@ -61,7 +63,7 @@ def test_a_colon_in_foundrys_own_path_does_not_cut_it(
     monkeypatch.setattr(environment, "ADAPTERS", odd)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    named = environment.for_capture({"FOUNDRY_ADAPTERS": "1"}, simulated=False, **SESSION)["PYTHONPATH"]
+    named = environment.for_capture({}, simulated=False, **SESSION)["PYTHONPATH"]
     assert ":" not in named
     assert Path(named).resolve() == odd
 

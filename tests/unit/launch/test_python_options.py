@@ -27,3 +27,22 @@ from foundry.launch import python_options
 )
 def test_options_that_keep_the_adapters_out(command: str, option: str | None) -> None:
     assert python_options.keeps_adapters_out(command.split()) == option
+
+
+@pytest.mark.parametrize(("value", "told"), [(None, True), ("1", True), ("0", False)])
+def test_it_is_told_unless_nobody_wants_them(value: str | None, told: bool) -> None:
+    around = {} if value is None else {"FOUNDRY_ADAPTERS": value}
+    assert bool(python_options.note(["python", "-I", "x.py"], around)) == told
+    assert python_options.note(["python", "x.py"], around) is None
+
+
+@pytest.mark.parametrize("value", ["", "0", "1"])
+def test_settings_that_say_something(value: str) -> None:
+    assert python_options.warning({"FOUNDRY_ADAPTERS": value}) is None
+    assert python_options.warning({}) is None
+
+
+def test_a_setting_that_says_nothing_is_named() -> None:
+    assert python_options.warning({"FOUNDRY_ADAPTERS": "off"}) == (
+        "`FOUNDRY_ADAPTERS=off` is ignored, it is neither 0 nor 1: adapters for engines are loaded"
+    )

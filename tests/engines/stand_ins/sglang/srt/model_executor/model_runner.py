@@ -92,6 +92,7 @@ class ModelRunner:
 
 
 def _describe() -> dict[str, object]:
-    if os.environ.get("STAND_IN_MODEL") == "broken":
+    model = os.environ.get("STAND_IN_MODEL", "")
+    if model == "broken":
         raise ValueError("no description")
-    return {"layers": 3, "_name_or_path": "here"}
+    return {"layers": 4 if model == "other" else 3, "_name_or_path": "here"}

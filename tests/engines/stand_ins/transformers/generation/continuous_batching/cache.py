@@ -10,7 +10,7 @@ class PagedAttentionMemoryHandler:
         self.config, self.cb_config, self.free_blocks = config, continuous_batching_config, free_blocks
 
     def infer_max_batch_tokens_and_num_blocks(self) -> tuple[int, int]:
-        return 8, self.free_blocks
+        return self.cb_config.max_batch_tokens or 8, self.free_blocks
 
     def compute_memory_footprint(self, max_batch_tokens: int, num_blocks: int) -> int:
         return num_blocks << 20
