@@ -104,24 +104,56 @@ class Pass:
 
     def holds(self, name: str, key: str) -> bool:
         """Whether the archive has a graph of that name for this ground; its inputs are not looked at yet."""
+        return self.usable(name, key) is not None
+
+    def usable(self, name: str, key: str) -> dict[str, Any] | None:
+        """Return what the archive tells of a graph, None unless it has one of that name for this ground."""
         metadata = self.answers(name).recorded(key)
-        return "refused" not in metadata and self._ground_objection(metadata) is None
+        return metadata if "refused" not in metadata and self._ground_objection(metadata) is None else None
 
     def claim(self, name: str, key: str, inputs: Any = ()) -> Claim:
         """Make the claim for a capture that the engine is about to begin: its answer, or what will be stored of it."""
-        answers = self.answers(name)
-        while (name, key) in self._claimed:
-            key += " again"
-        self._claimed.add((name, key))
-        text = answers.claim(key)
+        answers, text = self._claim(name, key)
         with answers.blocked():
             try:
                 told = signature(inputs, self.base)
             except UnstorableError as error:
                 answers.give_up(text, str(error))
                 return Claim(self, answers, text, inputs, None, None, refused=str(error))
-            found = answers.restore(text, lambda metadata: self._objection(metadata, told)) if self.restores else None
-            return Claim(self, answers, text, inputs, told, found)
+            return self._asked(answers, text, inputs, told)
+
+    def claim_told(self, name: str, key: str, told: Any) -> Claim:
+        """Make the claim for a capture whose inputs are known to be as told, as the engine need not make them then."""
+        answers, text = self._claim(name, key)
+        with answers.blocked():
+            return self._asked(answers, text, (), told)
+
+    def recheck(self, claim: Claim, inputs: Any) -> Claim:
+        """Compare the inputs that the engine made after all with those that a claim was told, and give it these."""
+        reason, told = None, None
+        try:
+            told = signature(inputs, self.base)
+            if told != claim.told:
+                reason = f"an input is not the capture's: {difference(claim.told, told)}"
+        except UnstorableError as error:
+            reason = claim.refused = str(error)
+        if claim.found is not None and reason is not None:
+            self.hook.give_up(claim.found[0], reason)
+            claim.answers.give_up(claim.key, reason)
+            claim.found = None
+        claim.inputs, claim.told = inputs, told
+        return claim
+
+    def _claim(self, name: str, key: str) -> tuple[Answers, str]:
+        answers = self.answers(name)
+        while (name, key) in self._claimed:
+            key += " again"
+        self._claimed.add((name, key))
+        return answers, answers.claim(key)
+
+    def _asked(self, answers: Answers, key: str, inputs: Any, told: Any) -> Claim:
+        found = answers.restore(key, lambda metadata: self._objection(metadata, told)) if self.restores else None
+        return Claim(self, answers, key, inputs, told, found)
 
     @property
     def restores(self) -> bool:
@@ -197,7 +229,7 @@ class Claim:
     def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Stand in for a captured body that gives outputs: run it and note them, or rebuild them."""
         if self.found is not None:
-            return rebuild(self.found[1]["outputs"], self.own.device, self.inputs)
+            return self.rebuilt()
         outputs = function(*args, **kwargs)
         if self.own.stores and self.refused is None:
             try:
@@ -205,6 +237,25 @@ class Claim:
             except UnstorableError as error:
                 self.refused = str(error)
         return outputs
+
+    def rebuilt(self) -> Any:
+        """Return the outputs of the graph that was found."""
+        assert self.found is not None
+        return rebuild(self.found[1]["outputs"], self.own.device, self.inputs)
+
+    def graph(self) -> Any:
+        """Return what `torch.cuda.graph` would have captured."""
+        graph = torch.cuda.CUDAGraph()
+        self._give(graph)
+        return graph
+
+    def _give(self, engines: Any) -> None:
+        """Have the engine's graph object replay the one that was found."""
+        assert self.found is not None
+        own, (graph, metadata) = self.own, self.found
+        consumed = int(metadata.get("random", {}).get("consumed", 0))
+        engines.replay = launcher(own.hook, graph, own.device, own.state, consumed)
+        own.given()
 
     def enter(self, context: Any, plain: Callable[[], Any]) -> Any:
         """Begin the capture under its name, or only do to torch's allocator what the begin of a capture does."""
@@ -224,10 +275,7 @@ class Claim:
         own = self.own
         if self.found is not None:
             if not failed:
-                graph, metadata = self.found
-                consumed = int(metadata.get("random", {}).get("consumed", 0))
-                context.cuda_graph.replay = launcher(own.hook, graph, own.device, own.state, consumed)
-                own.given()
+                self._give(context.cuda_graph)
             return None
         with self._open:
             result = plain()

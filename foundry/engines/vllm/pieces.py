@@ -2,35 +2,46 @@
 
 The wrapper's own call runs. At the call that would capture, its runnable gives the outputs of the archive's graph, and
 `torch.cuda.graph` the graph. The class is patched during the capture loop only: it costs nothing while serving.
+
+Once the first size has shown which wrapper is which piece, the others' graphs are put into the wrappers as their own
+call would have left them, where the archive proves that a run of the model would ask for just these.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from foundry.engines import torch_seam
-from foundry.engines.passes import Pass
+from foundry.engines.passes import Claim, Pass
 from foundry.engines.vllm import keys
+from foundry.engines.vllm.following import Span, addresses, follows, given_by
+from foundry.torch.tensors import UnstorableError
 
 
 class Pieces:
-    """Numbers the wrappers in the order in which they capture first, and answers for them."""
+    """Numbers the wrappers in the order in which they capture first, and answers for them. `module` is vLLM's."""
 
-    def __init__(self, own: Pass) -> None:
-        self._own = own
+    def __init__(self, own: Pass, module: Any) -> None:
+        self._own, self._module = own, module
         self._numbers: dict[int, int] = {}
         self._held: list[Any] = []
+        self._first: Any = None
+        self._shown: list[tuple[Any, Claim]] = []
+        """The wrappers of the first batch, with their claims."""
+        self._claims: dict[tuple[int, Any], Claim] = {}
+        """Those of a batch that could not be given as a whole."""
 
     @contextmanager
-    def patched(self, module: Any) -> Iterator[None]:
-        """Answer for all wrappers during the block. `module` is vLLM's."""
-        wrapper = module.CUDAGraphWrapper
+    def patched(self) -> Iterator[None]:
+        """Answer for all wrappers during the block."""
+        wrapper = self._module.CUDAGraphWrapper
         plain = wrapper.__call__
 
         def call(this: Any, *args: Any, **kwargs: Any) -> Any:
-            return self._call(module, plain, this, args, kwargs)
+            return self._call(plain, this, args, kwargs)
 
         wrapper.__call__ = call
         try:
@@ -38,14 +49,68 @@ class Pieces:
         finally:
             wrapper.__call__ = plain
 
-    def _call(self, module: Any, plain: Callable[..., Any], this: Any, args: Any, kwargs: Any) -> Any:
-        descriptor = about_to_capture(module, this)
+    def like_first(self, num_tokens: int) -> Any | None:
+        """Describe a batch of another size, None before the first was seen."""
+        return None if self._first is None else dataclasses.replace(self._first, num_tokens=num_tokens)
+
+    def give(self, descriptor: Any) -> bool:
+        """Give all wrappers their graphs of a batch, without a run of the model; False: it must run."""
+        if not self._own.restores or not self._shown or descriptor in (None, self._first):
+            return False
+        try:
+            recorded = self._recorded(descriptor)
+        except (UnstorableError, LookupError, TypeError, ValueError):
+            recorded = None  # metadata that this adapter did not write
+        if recorded is None:
+            return False
+        claims = [
+            self._own.claim_told(keys.PIECES, self._key(this, descriptor), metadata["inputs"])
+            for (this, _), metadata in zip(self._shown, recorded, strict=True)
+        ]
+        wrappers = [this for this, _ in self._shown]
+        if any(claim.found is None for claim in claims):
+            pairs = zip(wrappers, claims, strict=True)
+            self._claims.update({(id(this), descriptor): claim for this, claim in pairs})
+            return False
+        for this, claim in zip(wrappers, claims, strict=True):
+            this.concrete_cudagraph_entries[descriptor] = self._module.CUDAGraphEntry(
+                batch_descriptor=descriptor,
+                cudagraph=claim.graph(),
+                output=claim.rebuilt(),
+                input_addresses=addresses(claim.told, self._own.base),
+            )
+            self._module.compilation_counter.num_cudagraph_captured += 1
+        return True
+
+    def _recorded(self, descriptor: Any) -> list[dict[str, Any]] | None:
+        """Return what the archive tells of each piece, if a run of the model would ask for just that."""
+        sizes = (self._first.num_tokens, descriptor.num_tokens)
+        found: list[dict[str, Any]] = []
+        given: list[Span] = []
+        for this, claim in self._shown:
+            metadata = self._own.usable(keys.PIECES, self._key(this, descriptor))
+            if claim.found is None or metadata is None:
+                return None
+            own = given_by(metadata["outputs"], self._own.base)
+            if own is None or not follows(claim.told, metadata["inputs"], given, sizes):
+                return None
+            found.append(metadata)
+            given += own
+        return found
+
+    def _call(self, plain: Callable[..., Any], this: Any, args: Any, kwargs: Any) -> Any:
+        descriptor = about_to_capture(self._module, this)
         if descriptor is None:
             return plain(this, *args, **kwargs)
         own, runnable = self._own, this.runnable
         kind = keys.name_of(this.runtime_mode)
-        key = f"{self._number(this)}/{keys.of_batch(descriptor)}" if kind == keys.PIECES else keys.of_batch(descriptor)
-        claim = own.claim(kind, key, (args, kwargs))
+        key = self._key(this, descriptor) if kind == keys.PIECES else keys.of_batch(descriptor)
+        begun = self._claims.pop((id(this), descriptor), None)
+        claim = own.recheck(begun, (args, kwargs)) if begun else own.claim(kind, key, (args, kwargs))
+        if kind == keys.PIECES:
+            self._first = self._first or descriptor
+            if descriptor == self._first:
+                self._shown.append((this, claim))
         if own.restores and claim.found is None and not own.warmed:
             with own.warm_up(f"{kind}/{key}"):
                 runnable(*args, **kwargs)
@@ -56,11 +121,11 @@ class Pieces:
         finally:
             this.runnable = runnable
 
-    def _number(self, this: Any) -> int:
+    def _key(self, this: Any, descriptor: Any) -> str:
         if id(this) not in self._numbers:
             self._numbers[id(this)] = len(self._numbers)
             self._held.append(this)
-        return self._numbers[id(this)]
+        return f"{self._numbers[id(this)]}/{keys.of_batch(descriptor)}"
 
 
 def about_to_capture(module: Any, this: Any) -> Any | None:

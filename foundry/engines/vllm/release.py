@@ -149,6 +149,9 @@ SEAMS = (
 )
 
 FIELDS = {
+    (WRAPPER, "CUDAGraphEntry"): ("batch_descriptor", "cudagraph", "output", "input_addresses"),
+    ("vllm.forward_context", "BatchDescriptor"): ("num_tokens", "num_reqs", "uniform"),
+    ("vllm.compilation.counter", "CompilationCounter"): ("num_cudagraph_captured",),
     (CONFIG, "VllmConfig"): (
         "model_config",
         "cache_config",

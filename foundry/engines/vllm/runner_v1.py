@@ -20,9 +20,12 @@ def capture_model(plain: Callable[..., int], runner: Any) -> int:
     own = start.lay_ground(runner)
     if own is None:
         return plain(runner)
-    pieces = importlib.import_module(WRAPPER)
-    with Pieces(own).patched(pieces):
-        return plain(runner)
+    pieces = start.pieces = Pieces(own, importlib.import_module(WRAPPER))
+    try:
+        with pieces.patched():
+            return plain(runner)
+    finally:
+        start.pieces = None
 
 
 def warm_up_and_capture(
@@ -45,11 +48,15 @@ def warm_up_and_capture(
         num_warmups = runner.compilation_config.cudagraph_num_of_warmups
     name, key = keys.name_of(cudagraph_runtime_mode), keys.of_batch(desc)
     skipped = own.holds(name, key if name == keys.FULL else f"0/{key}")
+    pieces = start.pieces if start is not None and name == keys.PIECES else None
     dummy_run = runner._dummy_run
 
     def run(*args: Any, **kwargs: Any) -> Any:
         mode = kwargs.get("cudagraph_runtime_mode")
         if mode is None or mode.name != "NONE":
+            asked = pieces.like_first(desc.num_tokens) if pieces is not None else None
+            if pieces is not None and asked == desc and pieces.give(asked):
+                return None
             return dummy_run(*args, **kwargs)
         if skipped:
             own.skip_warm_up()

@@ -30,11 +30,12 @@ def capture_model(plain: Callable[..., int], runner: Any) -> int:
     if own is None:
         return plain(runner)
     runner.cudagraph_manager._foundry_start = start
-    pieces = importlib.import_module(WRAPPER)
+    pieces = start.pieces = Pieces(own, importlib.import_module(WRAPPER))
     try:
-        with Pieces(own).patched(pieces):
+        with pieces.patched():
             return plain(runner)
     finally:
+        start.pieces = None
         del runner.cudagraph_manager._foundry_start
 
 
@@ -65,12 +66,19 @@ class _Loop:
         def made(desc: Any, warmup: bool) -> Callable[[Any], Any]:
             forward = create(desc, warmup=warmup)
             if desc.cg_mode.name != "FULL":
-                return lambda mode: self._warm_up(desc, forward, mode) if mode.name == "NONE" else forward(mode)
+                return lambda mode: self._piecewise(desc, forward, mode)
             if warmup:
                 return lambda mode: self._warm_up(desc, forward, mode)
             return self._captured(desc, forward)
 
         return made
+
+    def _piecewise(self, desc: Any, forward: Callable[[Any], Any], mode: Any) -> None:
+        pieces = self._start.pieces
+        if mode.name == "NONE":
+            self._warm_up(desc, forward, mode)
+        elif pieces is None or not pieces.give(pieces.like_first(desc.num_tokens)):
+            forward(mode)
 
     def _captured(self, desc: Any, forward: Callable[[Any], Any]) -> Callable[[Any], Any]:
         own = self._own

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -18,6 +18,9 @@ from foundry.engines.starting import line
 from foundry.engines.vllm import settings
 from foundry.torch import commit, memory
 
+if TYPE_CHECKING:
+    from foundry.engines.vllm.pieces import Pieces
+
 ENGINE = "vllm"
 OUTPUTS = "vllm/outputs"
 """Name of the note of what warm-up left."""
@@ -28,6 +31,8 @@ class Start(starting.Start):
 
     def __init__(self, hook: Hook, worker: Any) -> None:
         super().__init__(hook, ENGINE, "vLLM", settings.pins(worker.vllm_config, version_of(ENGINE)))
+        self.pieces: Pieces | None = None
+        """Who answers for the pieces of a compiled model, while the capture loop runs."""
         refusal = self._refusal(worker)
         if refusal is not None:
             self.refuse(refusal)

@@ -69,6 +69,38 @@ def test_a_restore_answers_body_outputs_and_replay(start: Any) -> None:
     assert "captures_run" not in world.hook.totals
 
 
+def test_a_capture_whose_inputs_are_known_is_answered_without_them(start: Any) -> None:
+    captured = start(Mode.CAPTURE)
+    *_, stored = one_graph(captured)
+    world = start(Mode.RESTORE, captured)
+    assert world.own.usable("decode", "8")["inputs"] == stored.told
+    claim = world.own.claim_told("decode", "8", stored.told)
+    assert claim.found is not None
+    claim.graph().replay()
+    assert world.hook.events[-1] == "launch 1000 on 0"
+    assert world.hook.totals["captures_skipped"] == 1
+    assert world.own.usable("decode", "16") is None
+
+
+def test_inputs_that_are_made_after_all_are_compared(start: Any) -> None:
+    captured = start(Mode.CAPTURE)
+    *_, stored = one_graph(captured)
+    world = start(Mode.RESTORE, captured)
+    claim = world.own.claim_told("decode", "8", stored.told)
+    assert world.own.recheck(claim, [tensor(world)]).found is not None
+    assert world.own.recheck(claim, [tensor(world)]).found is None
+    assert "an input is not the capture's: items[0][0]" in claim.answers.reasons["8"]
+
+
+def test_inputs_that_no_archive_holds_are_not_answered(start: Any) -> None:
+    captured = start(Mode.CAPTURE)
+    *_, stored = one_graph(captured)
+    world = start(Mode.RESTORE, captured)
+    claim = world.own.recheck(world.own.claim_told("decode", "8", stored.told), [object()])
+    assert claim.found is None
+    assert "which an archive cannot hold" in claim.refused
+
+
 def test_garbage_is_collected_only_where_torchs_memory_is_not_the_captures(
     start: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

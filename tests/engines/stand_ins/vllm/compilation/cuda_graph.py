@@ -13,6 +13,7 @@ from vllm.forward_context import get_forward_context, is_forward_context_availab
 
 captured: list[str] = []
 """What counts captures that the engine knows of."""
+compilation_counter = released.Counter(captured)
 
 
 @dataclass
@@ -76,7 +77,7 @@ class CUDAGraphWrapper:
                 output = self.runnable(*args, **kwargs)
             entry.output = weak_ref_tensors(output)
             entry.cudagraph = cudagraph
-            captured.append(str(batch_descriptor))
+            compilation_counter.num_cudagraph_captured += 1
             return output
         addresses = [x.data_ptr() for x in args if isinstance(x, torch.Tensor)]
         assert addresses == entry.input_addresses, "input addresses differ from the capture's"
