@@ -54,8 +54,8 @@ format: .venv/linters ## Rewrite the code in the house style
 	$(BIN)/python -m pip install --quiet 'cmake>=3.20' ninja
 	@touch $@
 
-sanitize: .venv/builders ## Build the native part with ASan and UBSan and run the native tests on it
-	FOUNDRY_SANITIZE=1 $(BIN)/pytest tests/native
+sanitize: .venv/builders ## Build the native part and the C engine with ASan and UBSan and run their tests
+	FOUNDRY_SANITIZE=1 $(BIN)/pytest tests/native tests/engines/test_tinyllm*.py
 
 aarch64: .venv/builders ## Build the native part for aarch64 and run its tests under an emulator (needs a cross compiler and qemu-user-static)
 	$(BIN)/cmake -S foundry/native -B build/aarch64 -G Ninja -DCMAKE_MAKE_PROGRAM="$(CURDIR)/$(BIN)/ninja" -DPython3_EXECUTABLE="$(CURDIR)/$(BIN)/python" \

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import threading
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from foundry import capi, graphs, witness
@@ -23,21 +26,63 @@ UNKNOWN: Values = (object(),)
 """Moving values that equal none: nobody knows what the exec was made for."""
 
 
+@dataclass
+class _Set:
+    """What a process knows of a set of the archive, for good: execs that a cache had before are not what they were."""
+
+    moving: tuple[str, ...]
+    inputs: dict[str, Any]
+    owner: weakref.ref[Archived] | None = None
+    known: dict[str, tuple[int, Values] | None] = field(default_factory=dict)
+    """Execs and the moving values that they are for, by key; None: it is not for the cache's inputs."""
+    labelled: set[str] = field(default_factory=set)
+
+    def has(self, key: str) -> bool:
+        """Tell whether the archive that is made has a graph of that key already."""
+        return key in self.labelled or self.known.get(key) is not None
+
+
+_sets: weakref.WeakKeyDictionary[Hook, dict[str, _Set]] = weakref.WeakKeyDictionary()
+_lock = threading.Lock()
+
+
 class Archived:
     """Finds the graphs of one cache in the archive, and labels those that go there.
 
     Execs of the archive live as long as the process, so what an exec was last updated to is remembered when the cache
-    drops it.
+    drops it, and for the next cache of that name. Of several at once the first has the archive's graphs.
     """
 
-    def __init__(self, name: str, hook: Hook, inputs: Mapping[str, Any], most_kept: int | None) -> None:
+    def __init__(
+        self, name: str, hook: Hook, inputs: Mapping[str, Any], most_kept: int | None, moving: tuple[str, ...] = ()
+    ) -> None:
         self.name = name
         self.hook = hook
         self.inputs: dict[str, Any] = json.loads(json.dumps(dict(inputs)))
         self._answers = graphs.Answers(name, hook)
-        self._known: dict[str, tuple[int, Values]] = {}
         self._most_kept = most_kept
-        self._labelled: set[str] = set()
+        self._set = self._claim(moving)
+
+    def _claim(self, moving: tuple[str, ...]) -> _Set | None:
+        with _lock:
+            sets = _sets.setdefault(self.hook, {})
+            found = sets.setdefault(self.name, _Set(moving, self.inputs))
+            if found.owner is not None and found.owner() is not None:
+                return None
+            for key, one in found.known.items():
+                if found.inputs != self.inputs:
+                    found.known[key] = None
+                elif one is not None and found.moving != moving:
+                    found.known[key] = one[0], UNKNOWN
+            found.moving, found.inputs, found.owner = moving, self.inputs, weakref.ref(self)
+            return found
+
+    def close(self) -> None:
+        """Leave the archive's graphs to the next cache of that name."""
+        with _lock:
+            if self._set is not None:
+                self._set.owner = None
+            self._set = None
 
     @property
     def reasons(self) -> dict[str, str]:
@@ -46,10 +91,11 @@ class Archived:
 
     def find(self, key: str, names: tuple[str, ...]) -> tuple[int, Values] | None:
         """Return the archive's exec and the moving values that it is for, or None."""
-        if self.hook.mode() is not Mode.RESTORE or key in self.reasons:
+        if self._set is None or self.hook.mode() is not Mode.RESTORE or key in self.reasons:
             return None
-        if key in self._known:
-            return self._known[key]
+        known = self._set.known
+        if key in known:
+            return known[key]
         if len(self.reasons) >= MOST_UNKNOWN:
             return None
         if self._most_kept is not None and not self._has(key):
@@ -64,13 +110,13 @@ class Archived:
                 return None
             handle, metadata = found
             try:
-                self._known[key] = self.hook.exec(handle), self._moving(metadata, names)
+                known[key] = self.hook.exec(handle), self._moving(metadata, names)
             except FoundryError as error:
                 self._answers.give_up(key, str(error))
                 return None
         self.hook.count(graphs.WARM_UPS_SKIPPED)
         self.hook.count(graphs.CAPTURES_SKIPPED)
-        return self._known[key]
+        return known[key]
 
     def _has(self, key: str) -> bool:
         """Tell whether the archive has a graph of that key. No warning: of dedicated execs, many are not there."""
@@ -83,8 +129,9 @@ class Archived:
 
     def changed(self, key: str, moving: Values) -> None:
         """Remember what the archive's exec of that key was updated to."""
-        if key in self._known:
-            self._known[key] = self._known[key][0], moving
+        known = self._set.known.get(key) if self._set is not None else None
+        if self._set is not None and known is not None:
+            self._set.known[key] = known[0], moving
 
     def portable(self, value: Any) -> Any:
         """Give a value as an archive can hold it: an address in a range of the hook's is told relative to that."""
@@ -122,15 +169,15 @@ class Archived:
         What a capture has of that key already stays, and it keeps `most_kept` graphs; another exec is made in a scratch
         phase and is not kept.
         """
-        if self.hook.mode() is not Mode.CAPTURE:
+        if not capi.stores(self.hook):
             yield False
-        elif key in self._labelled or len(self._labelled) == self._most_kept:
+        elif self._set is None or self._set.has(key) or len(self._set.labelled) == self._most_kept:
             with capi.scratch(self.hook, f"{self.name}/{key} again"):
                 yield False
         else:
             with capi.labelled(self.hook, self.name, key) as label:
                 yield True
-                self._labelled.add(key)
+                self._set.labelled.add(key)
                 told = {name: self.portable(value) for name, value in moving.items()}
                 metadata = {"adapter": "keyed", "inputs": self.inputs, "moving": told, "warm_ups": 1}
                 if witness.witness_wanted():

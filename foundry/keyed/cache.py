@@ -49,6 +49,8 @@ class KeyedGraphs:
     A shape runs eagerly once before it is first recorded. `floor` is in bytes of free device memory: below it the cache
     empties itself, and passes run eagerly until there is more. `inputs` is JSON that must be the same at capture and
     restore: addresses that no key names, sizes, the build of the kernels.
+
+    Of several caches of one name at once, the first has the archive's graphs, until it is closed or gone.
     """
 
     def __init__(
@@ -77,7 +79,7 @@ class KeyedGraphs:
         self.driver: Driver = driver if driver is not None else LibraryDriver()
         # Dedicated execs may be for values that never come back.
         self._archived = Archived(
-            name, hook if hook is not None else capi.load(), inputs or {}, most if dedicated else None
+            name, hook if hook is not None else capi.load(), inputs or {}, most if dedicated else None, self.moving
         )
         self._held: OrderedDict[tuple[Values, Values], _Held] = OrderedDict()
         self._ran: OrderedDict[Values, None] = OrderedDict()
@@ -150,6 +152,11 @@ class KeyedGraphs:
         while self._held:
             self._drop(next(iter(self._held)))
 
+    def close(self) -> None:
+        """Drop all execs, and leave those of the archive to the next cache of that name."""
+        self.empty()
+        self._archived.close()
+
     def twin(self, *, without: str | None = None) -> KeyedGraphs:
         """Make an empty cache like this one that asks no archive; its key may leave one value out."""
         return KeyedGraphs(
@@ -200,7 +207,7 @@ class KeyedGraphs:
         found = self._archived.find(self._text(place), self.moving)
         if found is None or (self.dedicated and found[1] != moving):
             return None
-        held = _Held(found[0], found[1], self._text(place), owned=False)
+        held = _Held(found[0], found[1], self._text(place), owned=False, kept=capi.stores(self.hook))
         self._hold(place, held)
         self.counts.restored += 1
         return held

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from foundry import capi, env, witness
-from foundry.capi import Mode
 from foundry.keyed.cache import Key, KeyedGraphs
 from foundry.keyed.counts import Done
 from foundry.keyed.driver import Record
@@ -68,7 +67,7 @@ def compare(
 
 def _phase(cache: KeyedGraphs) -> AbstractContextManager[None]:
     """Keep what parity makes out of an archive that is being captured."""
-    if cache.hook.mode() is Mode.CAPTURE:
+    if capi.stores(cache.hook):
         return capi.scratch(cache.hook, f"{cache.name} parity")
     return nullcontext()
 

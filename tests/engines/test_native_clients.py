@@ -129,6 +129,24 @@ def test_another_output_fails(way: str, samples: Path, tmp_path: Path) -> None:
 def test_a_kernel_that_inspect_does_not_show_fails(samples: Path, tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="inspect does not show other, only combine, mix"):
         native_clients.in_three_ways(tmp_path, [samples], "--sim", kernels=("mix", "other"))
+    kept = json.loads((tmp_path / "figures.json").read_text())
+    assert (kept["restored"], kept["kernels"], len(kept["rows"])) == (5, ["combine", "mix"], 9)
+
+
+@pytest.mark.parametrize(
+    ("script", "name"),
+    [("echo 9.0; echo 8.0", "sm_90"), ("echo 10.3", "sm_103"), ("echo none", "native"), ("exit 9", "native")],
+)
+def test_the_gpu_tells_what_to_compile_for(
+    script: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text(f"#!/bin/sh\n{script}\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert native_clients.architecture() == name
+    tool.unlink()
+    assert native_clients.architecture() == "native"
 
 
 ROW = {"restorable": True, "reason_code": "", "reason": "", "nodes": 1, "set": ""}

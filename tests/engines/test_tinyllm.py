@@ -39,6 +39,37 @@ def test_texts_become_the_tokens_of_the_reference(engine: Engine, tokenizer: ref
     assert tokenizer.decode(tokens) == text.encode()
 
 
+@pytest.mark.parametrize("text", ["the" * 700, "e" * 301 + "th" * 200, "ngraphsgraphthe" * 60])
+def test_long_words_become_the_tokens_of_the_reference(
+    engine: Engine, tokenizer: reference.Tokenizer, text: str
+) -> None:
+    assert json.loads(engine.start("--encode", text).stdout) == tokenizer.encode(text)
+
+
+def test_a_very_long_word_is_no_work_for_minutes(engine: Engine) -> None:
+    assert len(json.loads(engine.start("--encode", "the" * 40000).stdout)) > 1
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "cannot be read: Is a directory"),
+        (b"t h\nth e r\n", "merge 2 is not two tokens"),
+        (b"t h\nqx t\n", "merge 2 joins tokens that come later"),
+        (b"t h\n" + b" " * 1021 + b"a b\n", "a line is longer than 1022 bytes"),
+        (b"t h\na b\0c d\n", "a line holds a NUL"),
+        (b"x" * 255 + b"a\n", "merge 1 is not two tokens"),
+        (b"t \xff\n", "merge 1 is not two tokens"),
+    ],
+)
+def test_damaged_merges_are_named(engine: Engine, tmp_path: Path, content: bytes | None, message: str) -> None:
+    path = tmp_path / "merges.txt"
+    path.mkdir() if content is None else path.write_bytes(content)
+    done = engine.start("--encode", "x", model=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"tinyllm: `{path}`{' ' if message.startswith('cannot') else ': '}{message}\n"
+
+
 def test_merges_shorten_texts(tokenizer: reference.Tokenizer) -> None:
     assert len(tokenizer.encode(LONG)) < 0.8 * len(LONG)
 
@@ -211,6 +242,7 @@ def damaged(content: bytes, how: str) -> bytes:
         "other shape": (b'"shape":[64]', b'"shape":[63]'),
         "missing": (b'"layers.1.down"', b'"layers.1.donw"'),
         "no number": (b'"context":"640"', b'"context":"64O"'),
+        "no whole number": (b'"context":"640"', b'"context":"6.5"'),
     }
     one, two = changes[how]
     assert one in header
@@ -227,7 +259,8 @@ def damaged(content: bytes, how: str) -> bytes:
         ("other type", "is not of type I8"),
         ("other shape", "has another shape"),
         ("missing", "has no tensor `layers.1.down`"),
-        ("no number", "`context` is `64O`, not a number from 2 to 4096"),
+        ("no number", "`context` is `64O`, not a whole number from 2 to 4096"),
+        ("no whole number", "`context` is `6.5`, not a whole number from 2 to 4096"),
     ],
 )
 def test_damaged_weights_are_named(engine: Engine, tmp_path: Path, how: str, message: str) -> None:

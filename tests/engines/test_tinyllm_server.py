@@ -162,6 +162,7 @@ def test_a_request_need_not_say_more_than_its_prompt(client: Client, engine: Eng
         (b'{"prompt": "x", "ignore_end": 1}', "ignore_end"),
         (json.dumps({"prompt": "x", "max_tokens": CONTEXT}).encode(), "longer than the context"),
         (json.dumps({"prompt": "\u00e9" * CONTEXT}).encode(), "longer than the context"),
+        (json.dumps({"prompt": "the" * 340000}).encode(), "longer than the context"),
     ],
 )
 def test_a_bad_request_is_told_what_is_wrong(client: Client, body: bytes, message: str) -> None:

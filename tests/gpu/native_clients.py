@@ -12,14 +12,17 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import shutil
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from scenarios import FOUNDRY, run
+import scenarios
+from scenarios import FOUNDRY
 
 CLIENTS = Path(__file__).resolve().parent / "clients"
 RESTORED, CAPTURED = "restored", "captured"
@@ -28,6 +31,13 @@ REFUSED_SAMPLES = {"updated": "exec-changed", "memory": "node-unsupported", "hos
 UPDATED = ("moved", "updated")
 """Those that change a value half way."""
 TOOLKITS = ("CUDA_HOME", "CUDA_PATH")
+LONGEST = 90
+"""Seconds for one run of a client."""
+
+
+def run(folder: Path, name: str, command: list[Any]) -> str:
+    """Run a command as scenarios do, for no longer than a client may take."""
+    return scenarios.run(folder, name, command, timeout=LONGEST)
 
 
 def installed(module: str) -> bool:
@@ -79,13 +89,8 @@ def in_three_ways(folder: Path, program: Sequence[Any], *flags: str, kernels: It
     restored = run(folder, "restore", [*FOUNDRY, "restore", *flags, archive, "--report", report, "--", *program])
     assert restored == plain, "restored, it gives another output"
     told = json.loads(report.read_text())
-    assert (told["error"], told["disarmed"], told["differences"]) == (None, {}, []), told
     names = sorted({kernel["short"] for kernel in views["kernels"]["kernels"]})
-    missing = [name for name in kernels if name not in names]
-    assert names, "inspect shows no kernel"
-    assert not missing, f"inspect does not show {', '.join(missing)}, only {', '.join(names)}"
-    return {
-        "graphs": graphs_of(views["graphs"]["graphs"]),
+    found: dict[str, Any] = {
         "rows": views["graphs"]["graphs"],
         "kernels": names,
         "restored": told["graphs_restored"],
@@ -93,6 +98,12 @@ def in_three_ways(folder: Path, program: Sequence[Any], *flags: str, kernels: It
         "lines": len(plain.splitlines()),
         "archive_bytes": archive.stat().st_size,
     }
+    (folder / "figures.json").write_text(json.dumps(found, indent=1))  # also if they are not as they should be
+    assert (told["error"], told["disarmed"], told["differences"]) == (None, {}, []), told
+    missing = [name for name in kernels if name not in names]
+    assert names, "inspect shows no kernel"
+    assert not missing, f"inspect does not show {', '.join(missing)}, only {', '.join(names)}"
+    return {**found, "graphs": graphs_of(found["rows"])}
 
 
 def figures_of(found: dict[str, Any]) -> dict[str, Any]:
@@ -156,12 +167,29 @@ def nvcc() -> str | None:
     )
 
 
+def architecture() -> str:
+    """Name this GPU's for nvcc, which can tell itself only where all of a toolkit is there."""
+    told = shutil.which("nvidia-smi")
+    words = [told, "--query-gpu=compute_cap", "--format=csv,noheader"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False) if told else None
+    found = re.match(r"(\d+)\.(\d+)", done.stdout) if done else None
+    return f"sm_{found[1]}{found[2]}" if found else "native"
+
+
 def build_samples(folder: Path, compiler: str) -> Path:
     """Compile samples.cu for this GPU, with the runtime linked in and per-thread default streams."""
     import foundry
 
     program = folder / "samples"
-    flags = ["-cudart", "static", "--default-stream", "per-thread", "-arch=native", "-I", foundry.get_include()]
+    flags = [
+        "-cudart",
+        "static",
+        "--default-stream",
+        "per-thread",
+        f"-arch={architecture()}",
+        "-I",
+        foundry.get_include(),
+    ]
     run(folder, "nvcc", [compiler, *flags, "-o", program, CLIENTS / "samples.cu", "-ldl"])
     return program
 

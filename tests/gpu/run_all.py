@@ -81,6 +81,14 @@ STEPS: dict[str, Any] = {
 WITH_FIGURES = ("soak_runs", "soak_cycles", "archive_tools", "tinyllm_engine", *NATIVE_CLIENTS, "benchmark")
 
 
+def kept(folder: Path) -> dict[str, Any]:
+    """Read the figures that a step kept before it failed."""
+    try:
+        return {"figures": json.loads((folder / "figures.json").read_text())}
+    except (OSError, ValueError):
+        return {}
+
+
 def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description="run everything that needs a GPU")
@@ -108,7 +116,7 @@ def main() -> int:
                 summary[name] |= detail
         except Exception as error:
             traceback.print_exc()
-            summary[name] = {"passed": False, "error": f"{type(error).__name__}: {error}"[:4000]}
+            summary[name] = {"passed": False, "error": f"{type(error).__name__}: {error}"[:4000]} | kept(out / name)
         summary[name]["seconds"] = round(time.monotonic() - begin, 1)
         (out / "summary.json").write_text(json.dumps(summary, indent=1))
         if not arguments.keep_archives:

@@ -11,8 +11,11 @@ import argparse
 import json
 import os
 import statistics
+import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,8 @@ ENGINE = HERE.parent / "engines" / "tinyllm"
 SWITCH = "TINYLLM_GRAPHS"
 PROMPTS = ("The graphs of a server", "A key", "x", "The pages of the cache")
 KEYS = 36
+LONGEST = 30
+"""Seconds for one run of the engine."""
 CASES = [(count, temperature) for count in (1, len(PROMPTS)) for temperature in (0, 0.9)]
 MOVING = {"updated": ["--buffers", "2"], "dedicated": ["--buffers", "2", "--dedicated", "2"]}
 """Inputs lie in two buffers by turns: graphs are updated for each pass, or there is one for each buffer."""
@@ -34,6 +39,7 @@ class Ways:
     def __init__(self, folder: Path, *, simulated: bool) -> None:
         self.folder = folder
         self.simulated = simulated
+        self.stuck: set[str] = set()
         folder.mkdir(parents=True, exist_ok=True)
         import foundry
 
@@ -41,7 +47,7 @@ class Ways:
         run(
             folder,
             "make",
-            ["make", "-C", ENGINE, f"BUILD={folder / 'build'}", f"PYTHON={sys.executable}", f"NATIVE={native}"],
+            ["make", "-j4", "-C", ENGINE, f"BUILD={folder / 'build'}", f"PYTHON={sys.executable}", f"NATIVE={native}"],
         )
         run(folder, "weights", [sys.executable, ENGINE / "make_weights.py", folder / "model"])
         self.command = [
@@ -57,7 +63,8 @@ class Ways:
     def run(
         self, way: str, count: int, temperature: float, tokens: int = 600
     ) -> tuple[list[list[int]], dict[str, Any]]:
-        """Give the tokens of each prompt, and the engine's statistics."""
+        """Give the tokens of each prompt, and the engine's statistics. A way that took too long is not tried again."""
+        assert way not in self.stuck, "it took too long before"
         command = [*self.command, "--temperature", temperature, "--seed", 5, "--tokens", tokens]
         command += [word for prompt in PROMPTS[:count] for word in ("--prompt", prompt)]
         environment = {SWITCH: "0" if way in ("cpu", "eager") else "1"}
@@ -75,10 +82,16 @@ class Ways:
 
             environment["LD_LIBRARY_PATH"] = str(native.simulator_directory())
         begin = time.monotonic()
-        output = run(self.folder, way, command, **environment)
+        try:
+            output = run(self.folder, way, command, timeout=LONGEST, **environment)
+        except subprocess.TimeoutExpired:
+            self.stuck.add(way)
+            raise
         seconds = time.monotonic() - begin
         log = (self.folder / f"{way}.log").read_text()
-        found = json.loads([line for line in log.splitlines() if line.startswith('{"mode"')][-1])
+        told = [line for line in log.splitlines() if line.startswith('{"mode"')]
+        assert told, f"{way} told no statistics"
+        found = json.loads(told[-1])
         return [json.loads(line)["tokens"] for line in output.splitlines()], {
             **found,
             "seconds_of_the_command": seconds,
@@ -95,7 +108,9 @@ class Ways:
             **{SWITCH: "1"},
         )
         log = (self.folder / "parity.log").read_text().splitlines()
-        return next(line for line in log if "parity of tinyllm: equal: " in line)
+        told = [line for line in log if "parity of tinyllm: equal: " in line]
+        assert told, "foundry parity told no report"
+        return told[0]
 
 
 def check_counts(way: str, found: dict[str, Any]) -> None:
@@ -115,32 +130,88 @@ def check_counts(way: str, found: dict[str, Any]) -> None:
     assert counts == expected[way], (way, counts)
 
 
-def tinyllm_engine(folder: Path, runs: int = 5, *, simulated: bool = False) -> dict[str, Any]:
-    """Compare the tokens of all ways, across the seams at 256 and 512 positions; then measure by turns."""
-    ways = Ways(folder, simulated=simulated)
-    on_cpu: dict[str, bool] = {}
-    for count, temperature in CASES:
-        wanted, found = ways.run("eager", count, temperature)
-        check_counts("eager", found)
-        for way in ("graphs", "capture", "restore", *MOVING):
+class Clock:
+    """The time that is left for all of it."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    def left(self) -> bool:
+        """Whether there is any."""
+        return time.monotonic() < self._end
+
+
+def compare_tokens(ways: Ways, count: int, temperature: float) -> tuple[list[str], bool]:
+    """Run all ways: what is wrong with them, and whether the CPU gives the same tokens."""
+    wanted, found = ways.run("eager", count, temperature)
+    check_counts("eager", found)
+    problems = []
+    for way in ("graphs", "capture", "restore", *MOVING):
+        try:
             tokens, found = ways.run(way, count, temperature)
-            assert tokens == wanted, f"{way} gives other tokens than eager, {count} prompts at {temperature}"
+            assert tokens == wanted, "other tokens than eager"
             check_counts(way, found)
-        on_cpu[f"{count} at {temperature}"] = ways.run("cpu", count, temperature)[0] == wanted
-    figures: dict[str, Any] = {"cpu_gives_the_same_tokens": on_cpu, "runs": runs, "parity": ways.parity()}
-    for name, (count, tokens) in {"one_token": (1, 1), "one": (1, 600), "four": (len(PROMPTS), 600)}.items():
-        measured: dict[str, list[dict[str, Any]]] = {way: [] for way in ("eager", "graphs", "restore", *MOVING)}
-        for _ in range(runs):
-            for way, taken in measured.items():
+        except Exception as error:
+            problems.append(f"{way}, {count} prompts at {temperature}: {type(error).__name__}: {error}")
+    return problems, ways.run("cpu", count, temperature)[0] == wanted
+
+
+def measure(ways: Ways, count: int, tokens: int, runs: int, clock: Clock, problems: list[str]) -> dict[str, Any]:
+    """Run the ways by turns, once at least, until the time is over; give the medians. One that fails is left out."""
+    measured: dict[str, list[dict[str, Any]]] = {way: [] for way in ("eager", "graphs", "restore", *MOVING)}
+    for number in range(runs):
+        if number and not clock.left():
+            break
+        for way, taken in list(measured.items()):
+            try:
                 taken.append(ways.run(way, count, 0, tokens)[1])
-        figures[name] = {
-            way: {
-                figure: round(statistics.median(one[figure] for one in taken), digits)
-                for figure, digits in FIGURES.items()
-            }
-            for way, taken in measured.items()
-        }
-    (folder / "figures.json").write_text(json.dumps(figures, indent=1))
+            except Exception as error:
+                problems.append(f"{way}, {count} prompts, {tokens} tokens: {type(error).__name__}: {error}")
+                del measured[way]
+    medians = {
+        way: {name: round(statistics.median(one[name] for one in taken), digits) for name, digits in FIGURES.items()}
+        for way, taken in measured.items()
+    }
+    return {"runs": max((len(taken) for taken in measured.values()), default=0), **medians}
+
+
+def tinyllm_engine(
+    folder: Path,
+    runs: int = 5,
+    *,
+    simulated: bool = False,
+    seconds: float | None = None,
+    cases: Sequence[tuple[int, float]] = CASES,
+) -> dict[str, Any]:
+    """Compare the tokens of all ways, across the seams at 256 and 512 positions; then measure by turns.
+
+    What was found stands in `figures.json` from the first part on. A part that fails does not keep the others from
+    being run; all that failed is told at the end. `seconds` ends the measuring (TINYLLM_SECONDS, 120).
+    """
+    clock = Clock(float(os.environ.get("TINYLLM_SECONDS", "120")) if seconds is None else seconds)
+    ways = Ways(folder, simulated=simulated)
+    figures: dict[str, Any] = {"cpu_gives_the_same_tokens": {}, "problems": []}
+    problems: list[str] = figures["problems"]
+
+    def part(name: str, work: Callable[[], Any]) -> Any:
+        found = None
+        try:
+            found = work()
+        except Exception as error:
+            problems.append(f"{name}: {type(error).__name__}: {error}")
+        (folder / "figures.json").write_text(json.dumps(figures, indent=1))
+        return found
+
+    for count, temperature in cases:
+        name = f"{count} at {temperature}"
+        wrong, same = part(name, partial(compare_tokens, ways, count, temperature)) or ([], None)
+        problems += wrong
+        figures["cpu_gives_the_same_tokens"][name] = same
+    figures["parity"] = part("parity", ways.parity)
+    for name, (count, tokens) in {"one_token": (1, 1), "one": (1, 600), "four": (len(PROMPTS), 600)}.items():
+        figures[name] = part(name, partial(measure, ways, count, tokens, runs, clock, problems))
+    part("end", dict)
+    assert not problems, "; ".join(problems)
     return {"figures": figures}
 
 

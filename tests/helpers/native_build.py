@@ -90,6 +90,12 @@ def base_environment() -> dict[str, str]:
     return environment
 
 
+def command_environment() -> dict[str, str]:
+    """Give what `foundry` needs in its environment where the libraries are sanitized: the runtimes before all else."""
+    options = {"ASAN_OPTIONS": base_environment()["ASAN_OPTIONS"]}
+    return {**options, "LD_PRELOAD": " ".join(_runtimes())} if sanitized() else options
+
+
 def hooked_environment(mode: str | None, session: Path) -> dict[str, str]:
     """Make the environment of a program under the hook. None = without it, "" = with it, but without a mode."""
     environment = base_environment()

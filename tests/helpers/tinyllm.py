@@ -11,7 +11,7 @@ from typing import Any
 
 from engines.tinyllm.make_weights import write_model
 from helpers.commandline import CommandLine
-from helpers.native_build import base_environment, run_tool
+from helpers.native_build import SANITIZERS, base_environment, command_environment, run_tool, sanitized
 from helpers.source import NATIVE, ROOT
 
 from foundry import native
@@ -54,7 +54,7 @@ def generation(prompts: tuple[str, ...], tokens: int, temperature: float) -> lis
 def make(build: Path) -> None:
     """Build the engine, or what changed in its build folder."""
     words = ["make", "-j2", "-C", str(FOLDER), f"BUILD={build}", f"PYTHON={sys.executable}", f"NATIVE={NATIVE}"]
-    run_tool(*words, CFLAGS="-O2")
+    run_tool(*words, CFLAGS=" ".join(("-O2", *(SANITIZERS if sanitized() else ()))))
 
 
 class Engine:
@@ -99,6 +99,7 @@ class Foundry:
     def __init__(self, folder: Path, engine: Engine) -> None:
         folder.mkdir()
         self.commands = CommandLine(folder, native.hook_library().parent)
+        self.commands.environment.update(command_environment())
         self.engine = engine
         self.archive = folder / "engine.fdry"
 

@@ -5,7 +5,8 @@
  *
  * A pass adds `amount` to the first `rows` of 8 numbers, twice if there are more than 4 of them. Names: most,
  * dedicated, floor, inputs, warm (ROWS:AMOUNT,...), blind (passes ignore the amount), hidden (the key lacks it),
- * control.
+ * control, renamed (another name for the amount), reopen (before that pass the cache is closed and opened again), two
+ * (each other pass goes through another cache of the same name).
  */
 #define _GNU_SOURCE
 #include "keyed/foundry_keyed.h"
@@ -31,6 +32,7 @@ static size_t key_length;
 static int (*commit)(void);
 static int cleared;
 static int hog = -1; /* before which pass another takes 40 MiB */
+static int reopen = -1, two;
 
 /* Stands in for the runtime's, which keeps an error until it is asked. */
 int cudaGetLastError(void);
@@ -89,7 +91,9 @@ static int begin(void *user, unsigned round, uint64_t *values) {
     return 0;
 }
 
-static void run_passes(foundry_keyed *cache, unsigned count, unsigned warm_count) {
+static void run_passes(foundry_keyed **first, const foundry_keyed_options *options, unsigned count,
+                       unsigned warm_count) {
+    foundry_keyed *cache = *first, *other = two ? foundry_keyed_open(options) : NULL;
     static const char *const ways[] = {"eager", "captured", "updated", "replayed"};
     foundry_keyed_counts counts;
     unsigned i;
@@ -105,6 +109,11 @@ static void run_passes(foundry_keyed *cache, unsigned count, unsigned warm_count
         int done = -1, result;
         CUdeviceptr taken;
         if ((int)i == hog) check(cuMemAlloc(&taken, (size_t)40 << 20), "cuMemAlloc");
+        if ((int)i == reopen) {
+            foundry_keyed_close(cache);
+            *first = cache = foundry_keyed_open(options);
+        }
+        if (other) cache = i % 2 ? other : *first;
         result = foundry_keyed_run(cache, keys[i], record, keys[i], &done);
         if (result) {
             printf(" error %d %s\n", result, foundry_keyed_reason(cache));
@@ -113,14 +122,15 @@ static void run_passes(foundry_keyed *cache, unsigned count, unsigned warm_count
         printf("%s%s", i ? " " : "", ways[done]);
         expect(keys[i]);
     }
-    counts = foundry_keyed_count(cache);
+    counts = foundry_keyed_count(*first);
+    foundry_keyed_close(other);
     if (getenv("TELL_CLEARED")) printf("\ncleared %d", cleared);
     printf("\nrestored %d dropped %d refused %d emptied %d held %d\n", (int)counts.restored, (int)counts.dropped,
            (int)counts.refused, (int)counts.emptied, (int)counts.held);
 }
 
 int main(int count, char **words) {
-    static const char *const names[] = {"rows", "amount", "place"};
+    static const char *names[] = {"rows", "amount", "place"};
     static unsigned char image[1 << 20];
     foundry_keyed_options options = {.set = "test", .names = names, .shape_count = 1, .moving_count = 1};
     foundry_parity_span span = {"numbers", 0, sizeof expected};
@@ -144,7 +154,7 @@ int main(int count, char **words) {
     check(cuMemAlloc(&numbers, sizeof expected), "cuMemAlloc");
     check(cuMemsetD8(numbers, 0, sizeof expected), "cuMemsetD8");
     options.stream = stream;
-    key_count = read_keys(words[3], keys);
+    key_count = read_keys(getenv("KEYED_KEYS") ? getenv("KEYED_KEYS") : words[3], keys);
     for (i = 4; i < count; i++) {
         const char *value = strchr(words[i], '=') + 1;
         const size_t length = (size_t)(value - words[i] - 1);
@@ -157,6 +167,9 @@ int main(int count, char **words) {
         if (IS("blind")) blind = 1;
         if (IS("unsafe")) unsafe = strcmp(value, "told") ? 2 : 1;
         if (IS("hog")) hog = atoi(value);
+        if (IS("reopen")) reopen = atoi(value);
+        if (IS("two")) two = 1;
+        if (IS("renamed")) names[1] = value;
         if (IS("hidden")) options.moving_count = 0;
         if (IS("pointer")) options.moving_count = 2;
         if (IS("control")) control = value;
@@ -170,7 +183,7 @@ int main(int count, char **words) {
             return 13;
         }
         if (!strcmp(words[2], "passes")) {
-            run_passes(cache, key_count, warm_count);
+            run_passes(&cache, &options, key_count, warm_count);
         } else {
             foundry_parity_options parity = {.cache = cache,
                                              .state = &span,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import struct
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -85,12 +87,13 @@ def read_keys(text: str) -> list[tuple[int, int]]:
 def main() -> int:
     image, what, keys_text, *words = sys.argv[1:]
     options = dict(word.split("=", 1) for word in words)
-    keys, warm = read_keys(keys_text), read_keys(options.get("warm", ""))
+    keys, warm = read_keys(os.environ.get("KEYED_KEYS", keys_text)), read_keys(options.get("warm", ""))
     engine = Engine(Path(image).read_bytes(), "blind" in options, options.get("unsafe", ""))
     moving: tuple[str, ...] = () if "hidden" in options else ("amount",)
     if "pointer" in options:
         moving = ("amount", "place")
-    cache = KeyedGraphs(
+    open_cache = partial(
+        KeyedGraphs,
         "test",
         stream=engine.stream.value or 0,
         shape=("rows",),
@@ -100,6 +103,7 @@ def main() -> int:
         floor=int(options.get("floor", 0)),
         inputs={"text": options.get("inputs", "")},
     )
+    cache = open_cache()
 
     def key_of(rows: int, amount: int) -> dict[str, int]:
         values = {"rows": rows, "amount": amount, "place": engine.span.address}
@@ -111,7 +115,13 @@ def main() -> int:
         graphs.commit()
         engine.clear()
         ways = []
+        first, other = cache, open_cache() if "two" in options else None
         for number, key in enumerate(keys):
+            if str(number) == options.get("reopen"):
+                del cache, first
+                first = cache = open_cache()
+            if other is not None:
+                cache = other if number % 2 else first
             if str(number) == options.get("hog"):
                 engine.call("cuMemAlloc_v2", ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(40 << 20))
             try:
@@ -120,6 +130,7 @@ def main() -> int:
                 print(*ways, f"error {error.result} {error}", sep=" ")
                 return 0
             engine.expect(*key)
+        cache = first
         counts = cache.counts
         print(*ways)
         print(

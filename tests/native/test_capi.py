@@ -125,6 +125,17 @@ def test_without_a_hook_the_shim_does_nothing(shim: Path) -> None:
     assert told(shim) == ABSENT
 
 
+def test_a_compiler_without_gccs_atomics_will_do(tmp_path: Path) -> None:
+    # tcc is one.
+    before = (
+        "#include <dlfcn.h>\n#include <stdint.h>\n#include <stdio.h>\n#undef __GNUC__\n#define __atomic_load_n none\n"
+    )
+    source = tmp_path / "plain.c"
+    source.write_text(f'{before}#include "{PROGRAMS / "capi_shim.c"}"\n')
+    program = compile_program(tmp_path / "plain", [source], f"-I{HEADERS}", "-std=c89", "-pedantic")
+    assert told(program) == ABSENT
+
+
 def test_a_hook_of_another_version_is_as_none(shim: Path, tmp_path: Path) -> None:
     source = tmp_path / "other.c"
     source.write_text("int foundry_capi_version(void) { return 77; }\nint foundry_mode(void) { return 2; }\n")
@@ -154,9 +165,19 @@ def test_with_the_hook_the_shim_is_the_hook(shim: Path) -> None:
     ]
 
 
+def test_a_reason_is_one_line_whatever_names_it_holds(tmp_path: Path) -> None:
+    source = tmp_path / "lines.c"
+    source.write_text(
+        "#include <foundry.h>\n#include <stdio.h>\n"
+        'int main(void) { foundry_image_check("/no\\nwhere\\x1b[1m"); puts(foundry_reason()); return 0; }\n'
+    )
+    program = compile_program(tmp_path / "lines", [source], f"-I{HEADERS}")
+    assert told(program, *preloads()) == ["cannot open `/no?where?[1m`: No such file or directory"]
+
+
 EXAMPLES = [
     pytest.param(text, id=f"{path.parent.name}-{number}")
-    for path in (NATIVE / "README.md", NATIVE / "embed" / "README.md")
+    for path in (NATIVE / "ENGINES.md", NATIVE / "embed" / "README.md")
     for number, text in enumerate(re.findall(r"```c\n(.*?)```", path.read_text(), re.DOTALL))
 ]
 
@@ -166,8 +187,8 @@ EXAMPLES = [
 def test_the_examples_of_the_documents_compile(text: str, language: str, tmp_path: Path) -> None:
     source = tmp_path / "example.c"
     source.write_text(f"#include <stdio.h>\n#include <string.h>\n{text}")
-    run_tool(*compiler_of(language), "-c", source, "-o", tmp_path / "example.o")
+    run_tool(*compiler_of(language), f"-I{NATIVE / 'keyed'}", "-c", source, "-o", tmp_path / "example.o")
 
 
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) == 2
+    assert len(EXAMPLES) == 4

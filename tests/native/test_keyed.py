@@ -11,6 +11,7 @@ import pytest
 from helpers.commandline import CommandLine
 from helpers.native_build import (
     base_environment,
+    command_environment,
     compile_program,
     link_simulator,
     make_kernels,
@@ -269,7 +270,7 @@ def archive(program: Program, tmp_path_factory: pytest.TempPathFactory) -> tuple
     folder = tmp_path_factory.mktemp("restored") / "work"
     folder.mkdir()
     commands = CommandLine(folder, native.hook_library().parent)
-    commands.environment["ASAN_OPTIONS"] = base_environment()["ASAN_OPTIONS"]
+    commands.environment.update(command_environment())
     path = folder / "keyed.fdry"
     words = program.command("passes", "6:3,6:3,2:1,2:4,2:5,2:1", warm="6:3,2:1", inputs="one two")
     done = commands.run("capture", "--sim", "-o", path, "--", *words)
@@ -330,6 +331,81 @@ def test_a_restored_graph_that_refused_an_update_is_not_taken_for_what_it_was(
     ], done.stderr
 
 
+def test_a_cache_that_is_opened_again_knows_what_became_of_restored_graphs(
+    program: Program, archive: tuple[CommandLine, Path, str]
+) -> None:
+    commands, path, _ = archive
+    words = program.command("passes", "2:1,2:9,2:9,2:1,2:1,2:1", inputs="one two", reopen=3)
+    done = commands.run("restore", "--sim", "--allow", "mismatch-arguments", path, "--", *words)
+    assert done.stdout.splitlines() == [
+        "replayed eager updated eager updated replayed",
+        "restored 1 dropped 0 refused 0 emptied 0 held 1",
+    ], (done.stdout, done.stderr)
+
+
+def test_two_caches_of_one_name_share_no_restored_graph(
+    program: Program, archive: tuple[CommandLine, Path, str]
+) -> None:
+    commands, path, _ = archive
+    words = program.command("passes", "2:1,2:1,2:9,2:1,2:9,2:1,2:9,2:1", inputs="one two", two=1)
+    done = commands.run("restore", "--sim", "--allow", "mismatch-arguments", path, "--", *words)
+    assert done.stdout.splitlines() == [
+        "replayed eager eager captured updated replayed replayed replayed",
+        "restored 1 dropped 0 refused 0 emptied 0 held 1",
+    ], (done.stdout, done.stderr)
+
+
+def test_graphs_whose_moving_values_had_other_names_are_not_taken_for_these(
+    program: Program, archive: tuple[CommandLine, Path, str]
+) -> None:
+    commands, path, _ = archive
+    if program.words[0] == sys.executable:
+        return  # in Python the names stand in the metadata beside their values
+    words = program.command("passes", "2:1,2:1", inputs="one two", renamed="scale")
+    done = commands.run("restore", "--sim", "--allow", "mismatch-arguments", path, "--", *words)
+    assert done.stdout.splitlines()[0] == "eager captured", done.stderr
+
+
+@pytest.mark.parametrize("options", [{"reopen": 3}, {"two": 1}], ids=["again", "two"])
+def test_a_graph_goes_into_an_archive_once(program: Program, options: dict[str, int], tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    commands = CommandLine(tmp_path / "work", native.hook_library().parent)
+    commands.environment.update(command_environment())
+    words = program.command("passes", "2:1,2:1,2:1,2:3,2:3,2:3", **options)
+    done = commands.run("capture", "--sim", "-o", "a.fdry", "--", *words)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert "error" not in done.stdout
+    inspected = json.loads(commands.run("inspect", "--json", "--graphs", "a.fdry").stdout)
+    assert [(row["set"], row["key"], row["restorable"]) for row in inspected["graphs"]] == [("test", "rows=2", True)]
+
+
+def test_an_update_adds_graphs_of_new_shapes_and_leaves_the_others_as_they_are(
+    program: Program, tmp_path: Path
+) -> None:
+    (tmp_path / "work").mkdir()
+    commands = CommandLine(tmp_path / "work", native.hook_library().parent)
+    commands.environment.update(command_environment())
+    words = program.command("passes", "")
+    updating = {"KEYED_KEYS": "2:1,2:3,2:3,2:3,6:5,6:5,6:7,6:7"}
+    done = commands.run("capture", "--sim", "-o", "a.fdry", "--", *words, environment={"KEYED_KEYS": "2:1,2:1"})
+    assert done.stdout.splitlines()[0] == "eager captured", done.stderr
+    done = commands.run("capture", "--sim", "--update", "a.fdry", "--", *words, environment=updating)
+    assert (done.returncode, done.stdout.splitlines()) == (
+        0,
+        [
+            "replayed eager captured replayed eager captured captured replayed",
+            "restored 1 dropped 0 refused 0 emptied 0 held 2",
+        ],
+    ), done.stderr
+    assert "foundry: 1 graph added\n" in done.stderr
+    again = {"KEYED_KEYS": "6:5,2:1,6:5"}
+    done = commands.run("restore", "--sim", "a.fdry", "--", *words, environment=again)
+    assert done.stdout.splitlines() == [
+        "replayed replayed replayed",
+        "restored 2 dropped 0 refused 0 emptied 0 held 2",
+    ], done.stderr
+
+
 def test_graphs_for_other_inputs_are_captured_anew(program: Program, archive: tuple[CommandLine, Path, str]) -> None:
     commands, path, _ = archive
     words = program.command("passes", "2:1,2:1", warm="6:3,2:1", inputs="others")
@@ -348,7 +424,7 @@ def test_restored_graphs_are_compared_too(program: Program, archive: tuple[Comma
 def test_dedicated_graphs_that_are_kept_are_at_most_as_many_as_can_be_held(program: Program, tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     commands = CommandLine(tmp_path / "work", native.hook_library().parent)
-    commands.environment["ASAN_OPTIONS"] = base_environment()["ASAN_OPTIONS"]
+    commands.environment.update(command_environment())
     words = program.command("passes", "2:1,2:2,2:3,2:4,2:3", dedicated=2, most=2)
     done = commands.run("capture", "--sim", "-o", "a.fdry", "--", *words)
     assert done.stdout.splitlines()[0] == "eager captured captured captured replayed", done.stderr
@@ -362,7 +438,7 @@ def test_addresses_of_a_key_move_with_the_memory(
 ) -> None:
     (tmp_path / "work").mkdir()
     commands = CommandLine(tmp_path / "work", native.hook_library().parent)
-    commands.environment["ASAN_OPTIONS"] = base_environment()["ASAN_OPTIONS"]
+    commands.environment.update(command_environment())
     words = program.command("passes", "2:1,2:1,2:3", warm="2:1", pointer=1, dedicated=dedicated)
     done = commands.run("capture", "--sim", "--prove", "-o", "a.fdry", "--", *words)
     assert done.returncode == 0, done.stderr

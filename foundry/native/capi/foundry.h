@@ -1,4 +1,4 @@
-/* foundry.h - the functions of foundry_capi.h, found at run time: nothing to link but -ldl. C89 and C++, gcc or clang.
+/* foundry.h - the functions of foundry_capi.h, found at run time: nothing to link but -ldl. C89 and C++.
  *
  *     #include <foundry.h>
  *
@@ -27,13 +27,22 @@
 #define FOUNDRY_WITHOUT_HOOK(name) ((void *)0)
 #endif
 
+/* Elsewhere, as with tcc, an aligned pointer is read and written whole, too. */
+#ifdef __GNUC__
+#define FOUNDRY_LOAD(place) __atomic_load_n(place, __ATOMIC_RELAXED)
+#define FOUNDRY_STORE(place, value) __atomic_store_n(place, value, __ATOMIC_RELAXED)
+#else
+#define FOUNDRY_LOAD(place) (*(void *volatile *)(place))
+#define FOUNDRY_STORE(place, value) (*(void *volatile *)(place) = (value))
+#endif
+
 /* RTLD_DEFAULT is a null pointer, and its name needs _GNU_SOURCE. */
 FOUNDRY_API void *foundry_function(void **known, const char *name) {
     union {
         void *address;
         int (*call)(void);
     } version;
-    void *found = __atomic_load_n(known, __ATOMIC_RELAXED);
+    void *found = FOUNDRY_LOAD(known);
     if (!found) {
         version.address = dlsym((void *)0, "foundry_capi_version");
         if (!version.address) version.address = FOUNDRY_WITHOUT_HOOK("foundry_capi_version");
@@ -42,7 +51,7 @@ FOUNDRY_API void *foundry_function(void **known, const char *name) {
             if (!found) found = FOUNDRY_WITHOUT_HOOK(name);
         }
         if (!found) found = known; /* there is none */
-        __atomic_store_n(known, found, __ATOMIC_RELAXED);
+        FOUNDRY_STORE(known, found);
     }
     return found == (void *)known ? (void *)0 : found;
 }

@@ -1,4 +1,4 @@
-/* foundry_capi.h - the C interface of the Foundry hook, version 1. C89 and C++; Linux, gcc or clang.
+/* foundry_capi.h - the C interface of the Foundry hook, version 1. C89 and C++; Linux.
  *
  * The hook is preloaded into a program by `foundry capture` and `foundry restore`, and exports these functions.
  * Nothing has to be linked: dlsym(RTLD_DEFAULT, "foundry_mode") finds them, and is NULL where there is no hook.
@@ -49,9 +49,9 @@ typedef struct foundry_graph foundry_graph;
 /* The FOUNDRY_CAPI_VERSION that the hook was built with. */
 FOUNDRY_API int foundry_capi_version(void);
 
-/* What the hook is doing in this process. It begins with the program's first successful cuInit; before that the
- * answer is FOUNDRY_OFF. A capture or a restore that was given up is FOUNDRY_OFF from then on, and foundry_reason()
- * says why. */
+/* What the hook is doing in this process. It begins with the program's first successful cuInit: ask behind that. Before
+ * it the answer is FOUNDRY_OFF, or FOUNDRY_RESTORE already where a restore starts early. A capture or a restore that
+ * was given up is FOUNDRY_OFF from then on, and foundry_reason() says why. */
 FOUNDRY_API int foundry_mode(void);
 
 /* Why the calling thread's last call of this interface answered no; if it did not, why the hook gave up; else "".
@@ -115,7 +115,9 @@ FOUNDRY_API uint64_t foundry_range_base(int device);
 
 /* --- Totals ------------------------------------------------------------------------------------------------------- */
 
-/* Adds to a total of the report. Names are made up as they are needed: at most 63 bytes long, at most 256 of them. */
+/* Adds to a total of the report. Names are made up as they are needed: at most 63 bytes long, at most 256 of them. The
+ * line that a restore prints tells `warm_ups_skipped` and `captures_skipped`: count them where the archive's graph is
+ * taken. */
 FOUNDRY_API void foundry_count(const char *name, uint64_t add);
 
 /* That total; 0 if nothing has counted it. */

@@ -25,7 +25,10 @@ void forget() {
     last = nullptr;
 }
 
+// A reason is one line for a log, whatever names it holds.
 int keep(std::string reason, int answer) {
+    for (char &letter : reason)
+        if (static_cast<unsigned char>(letter) < 32 || letter == 127) letter = '?';
     static std::atomic<bool> watched{false}; // also where the hook never arms
     if (!watched.exchange(true)) pthread_atfork(nullptr, nullptr, forget);
     if (last && reason == last) return answer;

@@ -15,6 +15,8 @@
 #define OUT_OF_MEMORY 2
 #define CAPTURE_OF_THIS_THREAD 1
 #define MOST_HELD 64
+#define MOST_POSSIBLE 65536 /* their slots are made when a cache is opened */
+#define MOST_NAMES (KEYED_LONGEST / KEYED_VALUE)
 #define CHECK_EVERY 64 /* passes between two looks at the free memory, besides the look before each recording */
 #define EAGERLY (-1)   /* the pass must run eagerly; also what foundry_keyed_warm answers then */
 
@@ -36,9 +38,13 @@ static int failed(foundry_keyed *cache, const char *function, int result) {
 
 static const char *fault_of(const foundry_keyed_options *options) {
     unsigned i, other;
-    const unsigned count = options->shape_count + options->moving_count;
+    unsigned count;
     size_t length = 0;
     if (!options->set || !*options->set) return "the set has no name";
+    if (strlen(options->set) >= KEYED_LONGEST) return "the set's name is too long";
+    if (options->most > MOST_POSSIBLE) return "more than 65536 graphs cannot be held";
+    if (options->shape_count > MOST_NAMES || options->moving_count > MOST_NAMES) return "the names are too long";
+    count = options->shape_count + options->moving_count;
     if (count && !options->names) return "there are no names";
     for (i = 0; i < count; i++) {
         if (!options->names[i] || !*options->names[i]) return "a value has no name";
@@ -100,15 +106,14 @@ static foundry_keyed *make(const foundry_keyed_options *options, int without, co
 foundry_keyed *foundry_keyed_open(const foundry_keyed_options *options) {
     const char *fault;
     foundry_keyed *cache = make(options, -1, &fault);
+    if (cache) keyed_archive_open(&cache->archive);
     snprintf(open_reason, sizeof open_reason, "%s", fault ? fault : "");
     return cache;
 }
 
 foundry_keyed *keyed_twin(const foundry_keyed *cache, int without) {
     const char *fault;
-    foundry_keyed *made = make(&cache->options, without, &fault);
-    if (made) made->archive.absent = 1;
-    return made;
+    return make(&cache->options, without, &fault);
 }
 
 void foundry_keyed_close(foundry_keyed *cache) {
@@ -176,7 +181,8 @@ static struct keyed_slot *restored_slot(foundry_keyed *cache, const uint64_t *va
     memcpy(slot->values + shape, found->moving, keyed_bytes(cache->options.moving_count));
     slot->exec = found->exec;
     slot->known = found->known;
-    slot->owned = slot->kept = 0;
+    slot->owned = 0;
+    slot->kept = keyed_archive_stores();
     cache->counts.restored++;
     return slot;
 }
@@ -217,7 +223,7 @@ static int update(foundry_keyed *cache, struct keyed_slot *slot, const uint64_t 
     memset(&found, 0, sizeof found);
     result = cache->calls.cuGraphExecUpdate_v2(slot->exec, graph, &found);
     slot->known = !result;
-    if (!result) memcpy(slot->values, values, keyed_bytes(keyed_values(cache)));
+    if (!result) keyed_copy(slot->values, values, keyed_values(cache));
     note_change(cache, slot); /* whether a refused exec is whole is the driver's secret */
     if (!result) {
         slot->used = ++cache->clock;
@@ -325,7 +331,7 @@ int foundry_keyed_run(foundry_keyed *cache, const uint64_t *values, foundry_keye
 }
 
 int foundry_keyed_warm(foundry_keyed *cache, const uint64_t *values, foundry_keyed_record record, void *user) {
-    const int hooked = keyed_archive_mode(&cache->archive) != FOUNDRY_OFF;
+    const int hooked = foundry_mode() != FOUNDRY_OFF;
     const struct keyed_ran *ran;
     struct keyed_slot *slot;
     int result = 0, done;
@@ -348,7 +354,10 @@ int foundry_keyed_warm(foundry_keyed *cache, const uint64_t *values, foundry_key
 }
 
 foundry_keyed_counts foundry_keyed_count(const foundry_keyed *cache) {
-    foundry_keyed_counts counts = cache->counts;
+    foundry_keyed_counts counts;
+    memset(&counts, 0, sizeof counts);
+    if (!cache) return counts;
+    counts = cache->counts;
     counts.held = cache->slot_count;
     return counts;
 }

@@ -1,11 +1,11 @@
 /* foundry_keyed.h - CUDA graphs by key, for engines in C and C++: replayed, updated in place, or captured; and compared
- * with eager passes. C89 and C++; Linux, gcc or clang.
+ * with eager passes. C89 and C++; Linux.
  *
- * Compile foundry_keyed.c, foundry_parity.c and keyed_calls.c into the engine, with -ldl. Nothing else is needed: the
- * driver and the hook are found at run time, and without a hook there is only no archive.
+ * Compile the .c files beside this one into the engine, with -ldl; they include ../capi/foundry.h. Nothing else is
+ * needed: the driver and the hook are found at run time, and without a hook there is only no archive.
  *
  * Names and lists that are passed are copied. A cache is for one stream, and for one thread at a time, in whose current
- * context the stream is.
+ * context the stream is. Of several caches of one set at once, the first has the archive's graphs, until it is closed.
  */
 #ifndef FOUNDRY_KEYED_H
 #define FOUNDRY_KEYED_H
@@ -30,7 +30,7 @@ typedef struct foundry_keyed_options {
      * an exec of its own. The other `moving_count` are every other host value that the launches take. */
     const char *const *names;
     unsigned shape_count, moving_count;
-    unsigned most; /* held graphs at most; 0 = 64 */
+    unsigned most; /* held graphs at most, up to 65536; 0 = 64 */
     /* 0: where moving values differ from what an exec was made for, it is updated in place. An exec that was ever
      * updated stays slower than one that was not. N: none is updated; up to N execs of a shape are held, one for each
      * combination of moving values. */
@@ -59,11 +59,11 @@ typedef struct foundry_keyed_counts {
 
 /* NULL if there is no driver, no memory, or the options make no sense; foundry_keyed_reason(NULL) says which. */
 foundry_keyed *foundry_keyed_open(const foundry_keyed_options *options);
-void foundry_keyed_close(foundry_keyed *cache);
+void foundry_keyed_close(foundry_keyed *cache); /* NULL is no harm */
 
-/* Runs a pass: `values` has one for each name. 0, or the driver's CUresult, or what `record` returned in an eager pass.
- * `done`, if not NULL, tells how. A shape runs eagerly once before it is first recorded; a pass that cannot be recorded
- * runs eagerly, and so do all of its shape from then on. */
+/* Runs a pass: `values` has one for each name, in their order. 0, or the driver's CUresult, or what `record` returned
+ * in an eager pass. `done`, if not NULL, tells how. A shape runs eagerly once before it is first recorded; a pass that
+ * cannot be recorded runs eagerly, and so do all of its shape from then on. */
 int foundry_keyed_run(foundry_keyed *cache, const uint64_t *values, foundry_keyed_record record, void *user, int *done);
 
 /* Has a graph ready for that shape: the archive's, or one of a pass that runs in a scratch phase. 0, or -1 if passes of
@@ -127,7 +127,7 @@ int foundry_parity_wanted(void);
  * (unless nothing moves, or execs are dedicated) and captured must all have occurred. Then a control is planted for
  * each value that is to be left out: the rounds run through a cache whose key lacks it, and must differ.
  *
- * Returns the verdict. Under `foundry parity` the report goes there, too. */
+ * Returns the verdict. Under `foundry parity` the report goes there, too; misuse is told there as refused. */
 int foundry_parity_run(const foundry_parity_options *options, foundry_parity_report *report);
 
 /* Writes the report as one line of text without a line end, and returns its length, as snprintf does. */

@@ -285,12 +285,16 @@ static int judge(struct twins *twins) {
 
 static const char *const verdicts[] = {"equal", "different", "misuse", "refused"};
 
+static const char *name_of(const foundry_keyed *cache) {
+    return cache ? cache->options.set : "no cache";
+}
+
 int foundry_parity_line(const foundry_keyed *cache, const foundry_parity_report *report, char *line, size_t size) {
     return snprintf(line, size,
                     "parity of %s: %s: %s%s%" PRIu64 " rounds (%" PRIu64 " replayed, %" PRIu64 " updated, %" PRIu64
                     " captured, %" PRIu64 " eager), %" PRIu64 " seams crossed, %" PRIu64 " bytes compared, %" PRIu64
                     " of %" PRIu64 " controls caught",
-                    cache->options.set, verdicts[report->verdict & 3], report->reason, *report->reason ? "; " : "",
+                    name_of(cache), verdicts[report->verdict & 3], report->reason, *report->reason ? "; " : "",
                     report->rounds, report->replayed, report->updated, report->captured, report->eager, report->seams,
                     report->bytes, report->caught, report->controls);
 }
@@ -312,13 +316,14 @@ static void append_report(const foundry_keyed *cache, const foundry_parity_repor
     FILE *file = fopen(getenv(VARIABLE), "ae");
     if (!file) return;
     fputs("{\"name\": ", file);
-    write_text(file, cache->options.set);
+    write_text(file, name_of(cache));
     fprintf(file,
             ", \"verdict\": \"%s\", \"rounds\": %" PRIu64 ", \"eager\": %" PRIu64 ", \"captured\": %" PRIu64
             ", \"updated\": %" PRIu64 ", \"replayed\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"seams\": %" PRIu64
             ", \"controls\": %" PRIu64 ", \"caught\": %" PRIu64 ", \"reason\": ",
-            verdicts[report->verdict], report->rounds, report->eager, report->captured, report->updated,
-            report->replayed, report->bytes, report->seams, report->controls, report->caught);
+            verdicts[report->verdict == FOUNDRY_PARITY_MISUSE ? FOUNDRY_PARITY_REFUSED : report->verdict],
+            report->rounds, report->eager, report->captured, report->updated, report->replayed, report->bytes,
+            report->seams, report->controls, report->caught);
     write_text(file, report->reason);
     fputs("}\n", file);
     fclose(file);
@@ -359,33 +364,36 @@ static int prepare(struct twins *twins) {
     return -1;
 }
 
+static int compare_twins(struct twins *twins) {
+    const foundry_parity_options *options = twins->options;
+    int storing, verdict;
+    if (!options || !options->cache || !fits(twins)) {
+        refuse(twins, "it needs a cache, state, rounds, both functions, and names that the key has");
+        return FOUNDRY_PARITY_MISUSE;
+    }
+    twins->calls = &options->cache->calls;
+    storing = keyed_archive_stores(); /* then none of it is kept */
+    if (storing) foundry_scratch_begin("parity");
+    verdict = prepare(twins) ? refuse(twins, "%s", twins->fault) : judge(twins);
+    if (storing) foundry_scratch_end();
+    return verdict;
+}
+
 int foundry_parity_run(const foundry_parity_options *options, foundry_parity_report *report) {
     struct twins twins;
-    int capturing;
+    foundry_keyed *cache = options ? options->cache : NULL;
     memset(report, 0, sizeof *report);
     memset(&twins, 0, sizeof twins);
     twins.options = options;
     twins.report = report;
-    report->verdict = FOUNDRY_PARITY_MISUSE;
-    if (options->cache) {
-        twins.key = &options->cache->options;
-        twins.calls = &options->cache->calls;
-    }
-    if (!options->cache || !fits(&twins)) {
-        snprintf(report->reason, sizeof report->reason,
-                 "it needs a cache, state, rounds, both functions, and names that the key has");
-        return report->verdict;
-    }
-    capturing = foundry_mode() == FOUNDRY_CAPTURE; /* then none of it is kept */
-    if (capturing) foundry_scratch_begin("parity");
-    report->verdict = prepare(&twins) ? refuse(&twins, "%.200s%.0s", twins.fault) : judge(&twins);
-    if (capturing) foundry_scratch_end();
+    if (cache) twins.key = &cache->options;
+    report->verdict = compare_twins(&twins);
     free(twins.memory.before);
     free(twins.memory.graph);
     free(twins.memory.eager);
     free(twins.memory.first);
     free(twins.values);
     free(twins.shortened);
-    if (foundry_parity_wanted()) append_report(options->cache, report);
+    if (foundry_parity_wanted()) append_report(cache, report);
     return report->verdict;
 }

@@ -4,42 +4,133 @@
 #include "keyed_archive.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../capi/foundry.h"
 
-#define FORMAT "keyed 1"
+#define FORMAT "keyed 2"
 #define MOST_DEVICES 16
 #define MOST_UNKNOWN 256 /* keys that the archive is asked for in vain; then it is asked for no others */
 #define LARGEST_RANGE ((uint64_t)1 << 42)
+
+/* A set of the archive in this process, for good: execs that a closed cache had are not what they were. */
+struct keyed_set {
+    char *name, *names, *inputs; /* of the cache that has it, or had it last */
+    int taken;
+    unsigned unknown, kept;
+    keyed_archived *first;
+    keyed_set *next;
+};
+
+static keyed_set *sets;
+static pthread_mutex_t sets_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static const char *inputs_of(const keyed_archive *archive) {
     return archive->options->inputs ? archive->options->inputs : "";
 }
 
-static void count(const keyed_archive *archive, const char *name) {
-    if (!archive->absent) foundry_count(name, 1);
+static void count(const char *name) {
+    foundry_count(name, 1);
+}
+
+/* The names of the moving values, each behind its length. NULL if there is no memory. */
+static char *join_names(const foundry_keyed_options *options) {
+    size_t length = 1;
+    unsigned i;
+    char *joined;
+    int at = 0;
+    for (i = 0; i < options->moving_count; i++) length += strlen(options->names[options->shape_count + i]) + 24;
+    joined = (char *)calloc(1, length);
+    for (i = 0; joined && i < options->moving_count; i++) {
+        const char *name = options->names[options->shape_count + i];
+        at += sprintf(joined + at, " %lu:%s", (unsigned long)strlen(name), name);
+    }
+    return joined;
+}
+
+static keyed_set *find_set(const char *name) {
+    keyed_set *set;
+    for (set = sets; set; set = set->next)
+        if (!strcmp(set->name, name)) return set;
+    set = (keyed_set *)calloc(1, sizeof *set);
+    if (!set) return NULL;
+    set->name = strdup(name);
+    if (!set->name) {
+        free(set);
+        return NULL;
+    }
+    set->next = sets;
+    return sets = set;
+}
+
+/* For a cache whose moving values are others nobody knows what execs are for; with other inputs they are not for it. */
+static int take_over(keyed_set *set, const keyed_archive *archive) {
+    char *names = join_names(archive->options), *inputs = strdup(inputs_of(archive));
+    const unsigned moving = archive->options->moving_count;
+    keyed_archived *one;
+    const int same_names = names && set->names && !strcmp(set->names, names);
+    const int same_inputs = inputs && set->inputs && !strcmp(set->inputs, inputs);
+    int whole = names && inputs;
+    for (one = set->first; one && whole; one = one->next) {
+        uint64_t *room = same_names ? one->moving : (uint64_t *)calloc(moving + 1, sizeof *room);
+        if (!same_inputs) one->exec = NULL;
+        if (!same_names) {
+            one->known = 0;
+            if (!room) {
+                whole = 0;
+                break;
+            }
+            free(one->moving);
+            one->moving = room;
+        }
+    }
+    free(set->names);
+    free(set->inputs);
+    set->names = whole ? names : NULL;
+    set->inputs = whole ? inputs : NULL;
+    if (whole) return 1;
+    free(names);
+    free(inputs);
+    return 0;
+}
+
+void keyed_archive_open(keyed_archive *archive) {
+    keyed_set *set;
+    pthread_mutex_lock(&sets_mutex);
+    set = find_set(archive->options->set);
+    if (set && !set->taken && take_over(set, archive)) {
+        set->taken = 1;
+        archive->set = set;
+    } else {
+        snprintf(archive->reason, KEYED_REASON, "another cache has the graphs of %.100s", archive->options->set);
+    }
+    pthread_mutex_unlock(&sets_mutex);
 }
 
 void keyed_archive_close(keyed_archive *archive) {
-    while (archive->first) {
-        keyed_archived *gone = archive->first;
-        archive->first = gone->next;
-        free(gone->key);
-        free(gone->moving);
-        free(gone);
-    }
+    if (!archive->set) return;
+    pthread_mutex_lock(&sets_mutex);
+    archive->set->taken = 0;
+    pthread_mutex_unlock(&sets_mutex);
+    archive->set = NULL;
 }
 
 int keyed_archive_mode(const keyed_archive *archive) {
-    return archive->absent ? FOUNDRY_OFF : foundry_mode();
+    return archive->set ? foundry_mode() : FOUNDRY_OFF;
+}
+
+int keyed_archive_stores(void) {
+    const char *updating = getenv("FOUNDRY_UPDATE");
+    const int mode = foundry_mode();
+    return mode == FOUNDRY_CAPTURE || (mode == FOUNDRY_RESTORE && updating && !strcmp(updating, "1"));
 }
 
 keyed_archived *keyed_archive_known(keyed_archive *archive, const char *key) {
     keyed_archived *one;
-    for (one = archive->first; one; one = one->next)
+    for (one = archive->set ? archive->set->first : NULL; one; one = one->next)
         if (!strcmp(one->key, key)) return one;
     return NULL;
 }
@@ -55,8 +146,8 @@ static keyed_archived *add(keyed_archive *archive, const char *key) {
         free(made);
         return NULL;
     }
-    made->next = archive->first;
-    return archive->first = made;
+    made->next = archive->set->first;
+    return archive->set->first = made;
 }
 
 void keyed_archive_write(char *text, size_t size, uint64_t value) {
@@ -88,16 +179,18 @@ static const char *read_value(const char *text, uint64_t *value) {
     return end == text ? NULL : end;
 }
 
-/* Reads "keyed 1 MOVING... :INPUTS". False if it was captured for something else. */
+/* Reads "keyed 2 MOVING... NAMES :INPUTS". False if it was captured for something else. */
 static int read_metadata(const keyed_archive *archive, const char *text, keyed_archived *found) {
     const unsigned moving = archive->options->moving_count;
+    const size_t names = strlen(archive->set->names);
     const char *rest = text;
     unsigned i;
     if (!text || strncmp(text, FORMAT, sizeof FORMAT - 1)) return 0;
     rest = text + sizeof FORMAT - 1;
     for (i = 0; i < moving && rest; i++) rest = *rest == ' ' ? read_value(rest + 1, &found->moving[i]) : NULL;
+    if (!rest || strncmp(rest, archive->set->names, names) || strncmp(rest + names, " :", 2)) return 0;
     found->known = 1;
-    return rest && !strncmp(rest, " :", 2) && !strcmp(rest + 2, inputs_of(archive));
+    return !strcmp(rest + names + 2, inputs_of(archive));
 }
 
 static void *take(keyed_archive *archive, const char *key, keyed_archived *found) {
@@ -117,14 +210,14 @@ keyed_archived *keyed_archive_find(keyed_archive *archive, const char *key) {
     if (keyed_archive_mode(archive) != FOUNDRY_RESTORE) return NULL;
     found = keyed_archive_known(archive, key);
     if (!found) {
-        if (archive->unknown == MOST_UNKNOWN) return NULL;
+        if (archive->set->unknown == MOST_UNKNOWN) return NULL;
         found = add(archive, key);
         if (!found) return NULL;
         found->exec = take(archive, key, found);
-        archive->unknown += !found->exec;
+        archive->set->unknown += !found->exec;
         if (found->exec) {
-            count(archive, "warm_ups_skipped");
-            count(archive, "captures_skipped");
+            count("warm_ups_skipped");
+            count("captures_skipped");
         }
     }
     return found->exec ? found : NULL;
@@ -132,10 +225,12 @@ keyed_archived *keyed_archive_find(keyed_archive *archive, const char *key) {
 
 int keyed_archive_begin(keyed_archive *archive, const char *key) {
     const foundry_keyed_options *options = archive->options;
+    const keyed_archived *known = keyed_archive_known(archive, key);
     archive->in_scratch = 0;
-    if (keyed_archive_mode(archive) != FOUNDRY_CAPTURE) return 0;
+    if (!keyed_archive_stores()) return 0;
     /* Dedicated execs may be for values that never come back. */
-    if (keyed_archive_known(archive, key) || (options->dedicated && archive->kept >= options->most)) {
+    if (!archive->set || (known && (known->exec || known->kept)) ||
+        (options->dedicated && archive->set->kept >= options->most)) {
         archive->in_scratch = !foundry_scratch_begin(key);
         return 0;
     }
@@ -143,9 +238,9 @@ int keyed_archive_begin(keyed_archive *archive, const char *key) {
 }
 
 static void write_metadata(const keyed_archive *archive, const uint64_t *moving) {
-    const char *inputs = inputs_of(archive);
-    char *text =
-        (char *)malloc(sizeof FORMAT + strlen(inputs) + 3 + KEYED_VALUE * (size_t)archive->options->moving_count);
+    const char *inputs = inputs_of(archive), *names = archive->set->names;
+    char *text = (char *)malloc(sizeof FORMAT + strlen(names) + strlen(inputs) + 3 +
+                                KEYED_VALUE * (size_t)archive->options->moving_count);
     unsigned i;
     if (text) {
         char *at = text + sprintf(text, FORMAT);
@@ -154,7 +249,7 @@ static void write_metadata(const keyed_archive *archive, const uint64_t *moving)
             keyed_archive_write(at, KEYED_VALUE - 1, moving[i]);
             at += strlen(at);
         }
-        sprintf(at, " :%s", inputs);
+        sprintf(at, "%s :%s", names, inputs);
     }
     foundry_graph_end(text);
     free(text);
@@ -163,11 +258,13 @@ static void write_metadata(const keyed_archive *archive, const uint64_t *moving)
 void keyed_archive_end(keyed_archive *archive, const char *key, int kept, const uint64_t *moving, int made) {
     if (archive->in_scratch) foundry_scratch_end();
     if (kept && made) {
+        keyed_archived *known = keyed_archive_known(archive, key);
         write_metadata(archive, moving);
-        add(archive, key);
-        archive->kept++;
+        if (!known) known = add(archive, key);
+        if (known) known->kept = 1;
+        archive->set->kept++;
     } else if (kept) {
         foundry_graph_end(NULL);
     }
-    if (made) count(archive, "captures_run");
+    if (made && archive->set) count("captures_run");
 }

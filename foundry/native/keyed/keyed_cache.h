@@ -38,6 +38,8 @@ struct foundry_keyed {
 
 size_t keyed_bytes(unsigned values);
 unsigned keyed_values(const foundry_keyed *cache);
+/* A key without values may be NULL. */
+void keyed_copy(uint64_t *to, const uint64_t *from, unsigned count);
 int keyed_same_shape(const foundry_keyed *cache, const uint64_t *one, const uint64_t *other);
 int keyed_same_values(const foundry_keyed *cache, const uint64_t *one, const uint64_t *other);
 

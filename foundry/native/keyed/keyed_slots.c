@@ -10,12 +10,18 @@ unsigned keyed_values(const foundry_keyed *cache) {
     return cache->options.shape_count + cache->options.moving_count;
 }
 
+void keyed_copy(uint64_t *to, const uint64_t *from, unsigned count) {
+    if (count) memcpy(to, from, keyed_bytes(count));
+}
+
 int keyed_same_shape(const foundry_keyed *cache, const uint64_t *one, const uint64_t *other) {
-    return !memcmp(one, other, keyed_bytes(cache->options.shape_count));
+    const unsigned count = cache->options.shape_count;
+    return !count || !memcmp(one, other, keyed_bytes(count));
 }
 
 int keyed_same_values(const foundry_keyed *cache, const uint64_t *one, const uint64_t *other) {
-    return !memcmp(one, other, keyed_bytes(keyed_values(cache)));
+    const unsigned count = keyed_values(cache);
+    return !count || !memcmp(one, other, keyed_bytes(count));
 }
 
 struct keyed_slot *keyed_find_slot(foundry_keyed *cache, const uint64_t *values) {
@@ -53,7 +59,7 @@ struct keyed_ran *keyed_note_ran(foundry_keyed *cache, const uint64_t *values) {
             forget_ran(cache, oldest);
         }
         ran = &cache->ran[cache->ran_count++];
-        memcpy(ran->values, values, keyed_bytes(cache->options.shape_count));
+        keyed_copy(ran->values, values, cache->options.shape_count);
         ran->unfit = 0;
     }
     ran->used = ++cache->clock;
@@ -108,11 +114,11 @@ struct keyed_slot *keyed_make_slot(foundry_keyed *cache, const uint64_t *values)
         slot = &cache->slots[cache->slot_count++];
         if (ran) keyed_note_ran(cache, values); /* the last of its shape may have made room */
     }
-    memcpy(slot->values, values, keyed_bytes(keyed_values(cache)));
+    keyed_copy(slot->values, values, keyed_values(cache));
     slot->used = ++cache->clock;
     return slot;
 }
 
 void foundry_keyed_empty(foundry_keyed *cache) {
-    while (cache->slot_count) keyed_drop(cache, &cache->slots[cache->slot_count - 1]);
+    while (cache && cache->slot_count) keyed_drop(cache, &cache->slots[cache->slot_count - 1]);
 }

@@ -4,7 +4,9 @@
 
 const char *generation_start(const struct generation *wanted, const struct tokenizer *tokenizer,
                              struct scheduler *scheduler, struct request **request) {
+    static const char too_long[] = "prompt and tokens are longer than the context";
     const int context = scheduler->runner->model->configuration.context;
+    if (wanted->length > (size_t)context * tokenizer->longest) return too_long;
     int *prompt = take_memory(wanted->length + 1, sizeof *prompt);
     int count = tokenizer_encode(tokenizer, wanted->prompt, wanted->length, prompt);
     if (!count) prompt[count++] = tokenizer->end;
@@ -17,5 +19,5 @@ const char *generation_start(const struct generation *wanted, const struct token
         scheduler_add(scheduler, *request);
     }
     free(prompt);
-    return fits ? NULL : "prompt and tokens are longer than the context";
+    return fits ? NULL : too_long;
 }

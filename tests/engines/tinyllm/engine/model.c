@@ -69,14 +69,14 @@ static struct layer read_layer(struct model *model, const struct safetensors *fi
 
 static struct configuration read_configuration(const struct safetensors *file) {
     const struct configuration found = {
-        .layers = (int)safetensors_number(file, "layers", 1, 256),
-        .hidden = (int)safetensors_number(file, "hidden", 1, 65536),
-        .heads = (int)safetensors_number(file, "heads", 1, 1024),
-        .key_heads = (int)safetensors_number(file, "key_heads", 1, 1024),
-        .head_size = (int)safetensors_number(file, "head_size", 2, LARGEST_HEAD),
-        .inner = (int)safetensors_number(file, "inner", 1, 262144),
-        .vocabulary = (int)safetensors_number(file, "vocabulary", 257, 1000000),
-        .context = (int)safetensors_number(file, "context", 2, CHUNK * LARGEST_CHUNKS),
+        .layers = safetensors_whole(file, "layers", 1, 256),
+        .hidden = safetensors_whole(file, "hidden", 1, 65536),
+        .heads = safetensors_whole(file, "heads", 1, 1024),
+        .key_heads = safetensors_whole(file, "key_heads", 1, 1024),
+        .head_size = safetensors_whole(file, "head_size", 2, LARGEST_HEAD),
+        .inner = safetensors_whole(file, "inner", 1, 262144),
+        .vocabulary = safetensors_whole(file, "vocabulary", 257, 1000000),
+        .context = safetensors_whole(file, "context", 2, CHUNK * LARGEST_CHUNKS),
         .epsilon = (float)safetensors_number(file, "epsilon", 0, 1),
         .base = (float)safetensors_number(file, "base", 1, 1e9),
     };

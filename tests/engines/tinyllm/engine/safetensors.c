@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -82,12 +83,21 @@ struct tensor safetensors_take(const struct safetensors *file, const char *name,
     return tensor;
 }
 
-double safetensors_number(const struct safetensors *file, const char *name, double lowest, double highest) {
+static double number(const struct safetensors *file, const char *name, double lowest, double highest, bool whole) {
     const struct json *value = json_member(json_member(file->header, "__metadata__"), name);
     if (!value || value->kind != JSON_STRING) fail("`%s`: the metadata does not say `%s`", file->path, name);
     char *end;
-    const double number = strtod(value->string, &end);
-    if (!*value->string || *end || !(number >= lowest && number <= highest))
-        fail("`%s`: `%s` is `%s`, not a number from %g to %g", file->path, name, value->string, lowest, highest);
-    return number;
+    const double found = strtod(value->string, &end);
+    if (!*value->string || *end || !(found >= lowest && found <= highest) || (whole && found != floor(found)))
+        fail("`%s`: `%s` is `%s`, not a %snumber from %g to %g", file->path, name, value->string, whole ? "whole " : "",
+             lowest, highest);
+    return found;
+}
+
+double safetensors_number(const struct safetensors *file, const char *name, double lowest, double highest) {
+    return number(file, name, lowest, highest, false);
+}
+
+int safetensors_whole(const struct safetensors *file, const char *name, int lowest, int highest) {
+    return (int)number(file, name, lowest, highest, true);
 }

@@ -21,5 +21,6 @@ struct tensor safetensors_take(const struct safetensors *file, const char *name,
                                const long *shape);
 /* A number of the metadata, from `lowest` to `highest`. */
 double safetensors_number(const struct safetensors *file, const char *name, double lowest, double highest);
+int safetensors_whole(const struct safetensors *file, const char *name, int lowest, int highest);
 
 #endif

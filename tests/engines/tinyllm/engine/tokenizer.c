@@ -7,6 +7,7 @@
 
 #define BYTES 256
 #define MOST_MERGES 100000
+#define LONGEST_LINE 1024 /* bytes, with its end and a NUL */
 
 /* Which byte a character of the merges file stands for: printable ones for themselves, the others from 256 on. */
 static void fill_meanings(int *meanings) {
@@ -49,25 +50,38 @@ static int compare_merges(const void *one, const void *two) {
 }
 
 static void add_merge(struct tokenizer *tokenizer, const char *line, const int *meanings, const char *path) {
-    char left[256], right[256], more;
+    char left[LONGEST_LINE], right[LONGEST_LINE], more;
     struct text bytes[2] = {{0}, {0}};
     const int rank = tokenizer->merge_count;
     if (rank == MOST_MERGES) fail("`%s` has more than %d merges", path, MOST_MERGES);
-    if (sscanf(line, "%255s %255s %c", left, right, &more) != 2 || !read_word(left, meanings, &bytes[0]) ||
+    if (sscanf(line, "%1023s %1023s %c", left, right, &more) != 2 || !read_word(left, meanings, &bytes[0]) ||
         !read_word(right, meanings, &bytes[1]))
         fail("`%s`: merge %d is not two tokens", path, rank + 1);
     struct merge merge = {find_token(tokenizer, &bytes[0]), find_token(tokenizer, &bytes[1]), rank};
     if (merge.left < 0 || merge.right < 0) fail("`%s`: merge %d joins tokens that come later", path, rank + 1);
     tokenizer->merges[tokenizer->merge_count++] = merge;
     text_add(&bytes[0], bytes[1].bytes, bytes[1].length);
+    if (bytes[0].length > tokenizer->longest) tokenizer->longest = bytes[0].length;
     tokenizer->bytes[tokenizer->count++] = bytes[0];
     text_drop(&bytes[1]);
 }
 
+static bool read_line(FILE *file, char *line, const char *path) {
+    int length = 0, byte;
+    while ((byte = getc(file)) != EOF && byte != '\n') {
+        if (!byte) fail("`%s`: a line holds a NUL", path);
+        if (length == LONGEST_LINE - 2) fail("`%s`: a line is longer than %d bytes", path, LONGEST_LINE - 2);
+        line[length++] = (char)byte;
+    }
+    if (ferror(file)) fail("`%s` cannot be read: %s", path, strerror(errno));
+    line[length] = '\0';
+    return length || byte != EOF;
+}
+
 struct tokenizer tokenizer_open(const char *path) {
-    struct tokenizer tokenizer = {0};
+    struct tokenizer tokenizer = {.longest = 1};
     int meanings[2 * BYTES];
-    char line[1024];
+    char line[LONGEST_LINE];
     FILE *file = fopen(path, "r");
     if (!file) fail("`%s` cannot be read: %s", path, strerror(errno));
     fill_meanings(meanings);
@@ -77,8 +91,8 @@ struct tokenizer tokenizer_open(const char *path) {
         const char value = (char)byte;
         text_add(&tokenizer.bytes[tokenizer.count++], &value, 1);
     }
-    while (fgets(line, sizeof line, file))
-        if (strncmp(line, "#version", 8) && strspn(line, " \r\n") != strlen(line))
+    while (read_line(file, line, path))
+        if (strncmp(line, "#version", 8) && strspn(line, " \r") != strlen(line))
             add_merge(&tokenizer, line, meanings, path);
     fclose(file);
     qsort(tokenizer.merges, (size_t)tokenizer.merge_count, sizeof *tokenizer.merges, compare_merges);
@@ -93,21 +107,27 @@ void tokenizer_close(struct tokenizer *tokenizer) {
     *tokenizer = (struct tokenizer){0};
 }
 
-/* Joins the pair of the lowest rank until no pair can be joined. */
+static const struct merge *find_merge(const struct tokenizer *tokenizer, int left, int right) {
+    const struct merge pair = {left, right, 0};
+    return bsearch(&pair, tokenizer->merges, (size_t)tokenizer->merge_count, sizeof pair, compare_merges);
+}
+
+/* Joins all pairs of the lowest rank until no pair can be joined. What a pair becomes only joins at higher ranks. */
 static int join(const struct tokenizer *tokenizer, int *tokens, int count) {
     for (;;) {
         const struct merge *best = NULL;
-        int place = 0;
         for (int i = 0; i + 1 < count; i++) {
-            const struct merge pair = {tokens[i], tokens[i + 1], 0};
-            const struct merge *found =
-                bsearch(&pair, tokenizer->merges, (size_t)tokenizer->merge_count, sizeof pair, compare_merges);
-            if (found && (!best || found->rank < best->rank)) best = found, place = i;
+            const struct merge *found = find_merge(tokenizer, tokens[i], tokens[i + 1]);
+            if (found && (!best || found->rank < best->rank)) best = found;
         }
         if (!best) return count;
-        tokens[place] = BYTES + best->rank;
-        memmove(tokens + place + 1, tokens + place + 2, (size_t)(count - place - 2) * sizeof *tokens);
-        count--;
+        int kept = 0;
+        for (int i = 0; i < count; i++) {
+            const bool joined = i + 1 < count && tokens[i] == best->left && tokens[i + 1] == best->right;
+            tokens[kept++] = joined ? BYTES + best->rank : tokens[i];
+            i += joined;
+        }
+        count = kept;
     }
 }
 

@@ -15,6 +15,7 @@ struct tokenizer {
     struct merge *merges; /* sorted by pair */
     int merge_count;
     struct text *bytes; /* of each token; none for the end */
+    size_t longest;     /* bytes of a token */
 };
 
 /* Reads a merges file as GPT-2 has it: two tokens a line, bytes written as printable characters. */
