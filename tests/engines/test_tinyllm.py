@@ -133,6 +133,16 @@ def test_a_seed_gives_the_same_tokens_again_and_another_one_does_not(engine: Eng
     assert all(one != two for one, two in zip(first, other, strict=True))
 
 
+@KINDS
+def test_rounds_answer_the_same_again(engine: Engine, temperature: float) -> None:
+    options = ("--device", "cpu", *generation(PROMPTS[:2], 12, temperature))
+    one, more = engine.run(*options), engine.run(*options, "--rounds", "3")
+    assert more.tokens() == one.tokens()
+    assert (len(one.statistics["rounds"]), len(more.statistics["rounds"])) == (1, 3)
+    assert more.statistics["rounds"][0] == more.statistics["tokens_a_second"]
+    assert more.statistics["passes"] == 3 * one.statistics["passes"]
+
+
 @COUNTS
 @KINDS
 @pytest.mark.parametrize("switch", [{}, {SWITCH: "0"}, {SWITCH: "1"}], ids=["unset", "off", "on"])

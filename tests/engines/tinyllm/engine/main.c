@@ -82,7 +82,17 @@ static void print_result(const struct tokenizer *tokenizer, const char *prompt, 
     text_drop(&made);
 }
 
-static void print_statistics(const struct scheduler *scheduler, double start, double ready, double end) {
+/* When one round of --once began and ended, and how many tokens it made. */
+struct round {
+    double begin, end;
+    long tokens;
+};
+
+static double rate(const struct round *round) {
+    return (double)round->tokens / (round->end - round->begin);
+}
+
+static void print_statistics(const struct scheduler *scheduler, double start, const struct round *rounds, int count) {
     const struct runner *runner = scheduler->runner;
     const foundry_keyed_counts counts = runner_counts(runner);
     fprintf(stderr, "{\"mode\": \"%s\", \"passes\": %ld", hook_mode(), scheduler->passes);
@@ -93,16 +103,16 @@ static void print_statistics(const struct scheduler *scheduler, double start, do
         stderr,
         ", \"drafts\": %ld, \"drafts_kept\": %ld, \"hook_stream_captures\": %llu, \"hook_graphs_instantiated\": %llu, "
         "\"hook_kernel_launches\": %llu, \"seconds_ready\": %.6f, \"seconds_first_token\": %.6f, "
-        "\"tokens_a_second\": %.1f}\n",
+        "\"tokens_a_second\": %.1f, \"rounds\": [",
         scheduler->drafts, scheduler->drafts_kept, (unsigned long long)hook_counter("stream_captures"),
         (unsigned long long)hook_counter("graphs_instantiated"), (unsigned long long)hook_counter("kernel_launches"),
-        ready - start, scheduler->first_token - start, (double)scheduler->tokens / (end - ready));
+        rounds[0].begin - start, scheduler->first_token - start, rate(&rounds[0]));
+    for (int i = 0; i < count; i++) fprintf(stderr, "%s%.1f", i ? ", " : "", rate(&rounds[i]));
+    fprintf(stderr, "]}\n");
 }
 
-static int run_once(const struct options *options, struct scheduler *scheduler, const struct tokenizer *tokenizer,
-                    double start) {
-    struct request *requests[MOST_PROMPTS];
-    const double ready = seconds_now();
+static void start_requests(const struct options *options, struct scheduler *scheduler,
+                           const struct tokenizer *tokenizer, struct request **requests) {
     for (int i = 0; i < options->prompt_count; i++) {
         const struct generation wanted = {options->prompts[i],  strlen(options->prompts[i]),
                                           options->tokens,      options->seed + (uint64_t)i,
@@ -110,14 +120,37 @@ static int run_once(const struct options *options, struct scheduler *scheduler, 
         const char *problem = generation_start(&wanted, tokenizer, scheduler, &requests[i]);
         if (problem) refuse("prompt %d: %s", i + 1, problem);
     }
-    if (options->logits) print_logits(scheduler->runner, requests[0]);
-    while (scheduler_busy(scheduler)) scheduler_step(scheduler);
-    const double end = seconds_now();
-    for (int i = 0; i < options->prompt_count; i++) {
-        print_result(tokenizer, options->prompts[i], requests[i]);
-        request_drop(requests[i]);
+}
+
+static void require_same(const struct request *one, const struct request *other, int round, int prompt) {
+    if (one->count != other->count || memcmp(one->tokens, other->tokens, (size_t)one->count * sizeof *one->tokens))
+        fail("round %d gives other tokens for prompt %d than the first", round + 1, prompt + 1);
+}
+
+static int run_once(const struct options *options, struct scheduler *scheduler, const struct tokenizer *tokenizer,
+                    double start) {
+    struct request *first[MOST_PROMPTS], *again[MOST_PROMPTS];
+    struct round *rounds = take_memory((size_t)options->rounds, sizeof *rounds);
+    for (int number = 0; number < options->rounds; number++) {
+        struct request **requests = number ? again : first;
+        const long before = scheduler->tokens;
+        rounds[number].begin = seconds_now();
+        start_requests(options, scheduler, tokenizer, requests);
+        if (options->logits && !number) print_logits(scheduler->runner, requests[0]);
+        while (scheduler_busy(scheduler)) scheduler_step(scheduler);
+        rounds[number].end = seconds_now();
+        rounds[number].tokens = scheduler->tokens - before;
+        for (int i = 0; number && i < options->prompt_count; i++) {
+            require_same(first[i], again[i], number, i);
+            request_drop(again[i]);
+        }
     }
-    if (options->statistics) print_statistics(scheduler, start, ready, end);
+    for (int i = 0; i < options->prompt_count; i++) {
+        print_result(tokenizer, options->prompts[i], first[i]);
+        request_drop(first[i]);
+    }
+    if (options->statistics) print_statistics(scheduler, start, rounds, options->rounds);
+    free(rounds);
     return EXIT_SUCCESS;
 }
 

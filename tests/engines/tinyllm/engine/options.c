@@ -25,6 +25,7 @@ static const char help[] =
     "  --dedicated N    instead, up to N graphs for each shape, none of which is updated (0)\n"
     "  --floor N        MiB of free device memory below which no graph is kept (0)\n"
     "  --logits         with --once: print the logits behind the first prompt, too\n"
+    "  --rounds N       with --once: answer the prompts so often, with the same tokens (1)\n"
     "  --statistics     with --once: print counts and times as a JSON line on stderr\n"
     "\n"
     "TINYLLM_GRAPHS: unset or 0 launches kernel by kernel, 1 keeps a CUDA graph for each shape of a pass.\n";
@@ -83,6 +84,8 @@ static void read_value(struct options *options, const char *option, const char *
         options->buffers = (int)number(option, word, 1, MOST_BUFFERS, true);
     } else if (!strcmp(option, "--dedicated")) {
         options->dedicated = (int)number(option, word, 0, MOST_HELD, true);
+    } else if (!strcmp(option, "--rounds")) {
+        options->rounds = (int)number(option, word, 1, MOST_ROUNDS, true);
     } else if (!strcmp(option, "--floor")) {
         options->floor = (uint64_t)number(option, word, 0, 1e9, true) << 20;
     } else if (!strcmp(option, "--port")) {
@@ -99,6 +102,7 @@ struct options options_read(int count, char **words) {
                               .window = LARGEST_WINDOW,
                               .held = MOST_HELD,
                               .buffers = 1,
+                              .rounds = 1,
                               .port = 8000};
     for (int at = 1; at < count; at++) {
         if (!strcmp(words[at], "--help")) {

@@ -6,13 +6,14 @@
 
 #define GRAPHS_SWITCH "TINYLLM_GRAPHS"
 #define MOST_PROMPTS 64
+#define MOST_ROUNDS 1000
 
 struct options {
     bool graphs; /* of the environment */
     const char *model, *device, *encode;
     bool once, parity, statistics, logits, ignore_end;
     const char *prompts[MOST_PROMPTS];
-    int prompt_count, tokens, window, held, dedicated, buffers, port;
+    int prompt_count, tokens, window, held, dedicated, buffers, rounds, port;
     uint64_t seed, floor;
     double temperature;
 };
