@@ -21,8 +21,24 @@ CHARTS = results.BENCHMARKS / "charts"
 LEFT, RIGHT, TOP = 150, 720, 100
 ROW, BAR = 56, 30
 PARTS = ("kernel images", "parameters of launches", "everything else")
-MANY_GRAPHS = ("plain, all", "restored, all", "restored, first")
-MANY_GRAPHS_LABELS = ("captured anew, all", "restored, all", "restored, first")
+WAYS = {
+    "plain": ("plain torch", ""),
+    "peer": ("peer", ""),
+    "restored without early start": ("foundry restore", "--no-early"),
+    "restored": ("foundry restore", ""),
+}
+"""Ways of a whole start in the order in which they are drawn, and their names in two lines."""
+MOMENTS = ("interpreter", "imports", "context", "modules", "weights", "graphs")
+FIRST_TOKEN = "first token"
+SHORTEST = 0.3
+"""The least width of a part that is drawn."""
+MANY_GRAPHS = {
+    "plain, all": "captured anew, all",
+    "restored, all": "restored, all",
+    "restored, first": "restored, first",
+    "floor": "the driver alone, all",
+}
+"""Figures of a number of graphs, and what they are called."""
 
 
 def start_up(result: dict[str, Any]) -> str:
@@ -50,6 +66,45 @@ def start_up(result: dict[str, Any]) -> str:
         LEFT,
         bottom + 48,
         "One plain run; medians of restores. The rest differs from run to run.",
+        size=12,
+    )
+    return drawing.svg()
+
+
+def whole_start(result: dict[str, Any]) -> str:
+    """Draw what a job's start is made of, until its first token; nothing if no whole start was measured."""
+    moments = {way: result["moments"][way] for way in WAYS if f"{way}: {FIRST_TOKEN}" in result["figures"]}
+    if not moments:
+        return ""
+    bottom = TOP + ROW * len(moments)
+    drawing = Drawing(bottom + 60, "A decode job's whole start, to its first token", _note(result, "35 graphs"))
+    drawing.legend(LEFT, 82, MOMENTS)
+    scale = _bar_axis(drawing, max(found[FIRST_TOKEN] for found in moments.values()), len(moments), SECONDS)
+    for number, (way, found) in enumerate(moments.items()):
+        y = TOP + ROW * number + (ROW - BAR) / 2
+        name, more = WAYS[way]
+        if way == "peer" and "peer" in result:
+            name, _, more = result["peer"].partition(" ")
+        drawing.text(LEFT - 10, y + (13 if more else 20), name, anchor="end")
+        if more:
+            drawing.text(LEFT - 10, y + 28, more, size=12, anchor="end")
+        x: float = LEFT
+        parts = []
+        for fill, moment in enumerate(MOMENTS):
+            end = LEFT + found[moment] * scale
+            if end - x >= SHORTEST:
+                drawing.bar(x, y, end - x, BAR, fill)
+                parts.append(moment)
+            x = end
+        figures = result["figures"]
+        whole, graphs = (figures[f"{way}: {label}"]["median"] for label in (FIRST_TOKEN, "graphs"))
+        what = "modules and graphs" if "modules" in parts else "graphs"
+        drawing.text(x + 8, y + 13, f"{amount(whole, SECONDS)}, of it", size=12)
+        drawing.text(x + 8, y + 27, f"{amount(graphs, SECONDS)} for {what}", size=12)
+    drawing.text(
+        LEFT,
+        bottom + 48,
+        "Medians of each moment. From the graphs to the first token it is too short to be seen.",
         size=12,
     )
     return drawing.svg()
@@ -83,7 +138,8 @@ def many_graphs(result: dict[str, Any]) -> str:
     numbers, figures = result["about"]["numbers"], result["figures"]
     note = _note(result, f"{result['about']['nodes']:,} nodes a graph")
     drawing = Drawing(430, "Time until graphs can be launched, by their number", note)
-    series = [[figures[f"{number} graphs, {name}"]["median"] for number in numbers] for name in MANY_GRAPHS]
+    measured = [name for name in MANY_GRAPHS if f"{numbers[0]} graphs, {name}" in figures]
+    series = [[figures[f"{number} graphs, {name}"]["median"] for number in numbers] for name in measured]
     bottom, height, right = 370, 260, 590
     most = max(numbers)
     up = ticks(max(map(max, series)))
@@ -104,7 +160,7 @@ def many_graphs(result: dict[str, Any]) -> str:
             for number, value in zip(numbers, values, strict=True)
         ]
         drawing.curve(points, style)
-        ends.append((points[-1], f"{MANY_GRAPHS_LABELS[style]}: {amount(values[-1], SECONDS)}"))
+        ends.append((points[-1], f"{MANY_GRAPHS[measured[style]]}: {amount(values[-1], SECONDS)}"))
     lowest = bottom + 30.0
     for (x, y), label in sorted(ends, key=lambda end: -end[0][1]):
         lowest = min(y + 4, lowest - 16)
@@ -135,6 +191,7 @@ def _note(result: dict[str, Any], what: str) -> str:
 
 
 KINDS: tuple[tuple[str, Callable[[dict[str, Any]], str]], ...] = (
+    ("whole-start", whole_start),
     ("decode-job", start_up),
     ("many-graphs", many_graphs),
     ("archive-sizes", archive_parts),
@@ -146,8 +203,8 @@ def drawn(folder: Path) -> Iterator[tuple[str, str]]:
     for name, draw in KINDS:
         for path in sorted(folder.glob(f"{name}-*.json")):
             result = results.read(path)
-            if result is not None:
-                yield f"{path.stem}.svg", draw(result)
+            if result is not None and (text := draw(result)):
+                yield f"{path.stem}.svg", text
 
 
 def main() -> int:

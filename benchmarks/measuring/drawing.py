@@ -7,7 +7,7 @@ from html import escape
 
 WIDTH = 800
 INK, PALE, PAPER = "#1a1a1a", "#d0d0d0", "#ffffff"
-FILLS = ("#12355b", "#6f9fc8", "#d9e6f2", "url(#stripes)")
+FILLS = ("#12355b", "#6f9fc8", "#d9e6f2", "url(#stripes)", PAPER, INK)
 """Told apart by how dark they are, not by their colours."""
 DASHES = ("", "8 4", "2 4", "12 4 2 4")
 MARKS = ("circle", "square", "triangle", "diamond")

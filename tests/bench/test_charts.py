@@ -21,6 +21,21 @@ DECODE_JOB = {
     "plain_graphs_seconds": 5.7, "restore_waited_seconds": {"median": 0.15},
     "ready_seconds": {"plain": 10.8, "restore": {"median": 3.4}},
 }  # fmt: skip
+WHOLE_START = {
+    "machine": DECODE_JOB["machine"], "date": "2026-11-30",
+    "figures": {
+        f"{way}: {what}": {"median": seconds}
+        for way, whole, graphs in (("plain", 5.4, 3.4), ("restored", 2.0, 0.03))
+        for what, seconds in (("first token", whole), ("graphs", graphs))
+    },
+    "moments": {
+        way: dict(zip([*charts.MOMENTS, "first token"], ends, strict=True))
+        for way, ends in (
+            ("plain", (0.1, 1.6, 1.9, 1.9, 2.0, 5.4, 5.4)),
+            ("restored", (0.2, 1.9, 1.9, 1.9, 1.97, 2.0, 2.0)),
+        )
+    },
+}  # fmt: skip
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -61,6 +76,32 @@ def test_the_peer_is_drawn_only_from_a_figure_of_it() -> None:
     peer = {"name": "another one", "ready_seconds": {"median": 5.0}, "waited_seconds": {"median": 0.5}}
     assert "another one" not in charts.start_up(DECODE_JOB)
     assert "another one" in charts.start_up({**DECODE_JOB, "peer": peer})
+
+
+def test_a_whole_start_is_drawn_part_by_part() -> None:
+    drawn = charts.whole_start(WHOLE_START)
+    bars = [
+        bar for bar in ElementTree.fromstring(drawn).findall(f"{SVG}rect") if bar.get("height") == f"{charts.BAR:.1f}"
+    ]
+    ends = [float(bar.attrib["x"]) + float(bar.attrib["width"]) for bar in bars]
+    assert len(bars) == 9, "nothing is drawn of what takes no time"
+    assert ends[4] / ends[8] > 1.5
+    assert "5.4 s, of it" in drawn
+    assert "30 ms for graphs" in drawn
+    assert "peer" not in drawn
+
+
+def test_a_whole_start_without_its_ways_is_not_drawn() -> None:
+    only = {"figures": {}, "moments": {"restored, last graph first": {}}}
+    assert charts.whole_start(only) == ""
+
+
+def test_the_peer_of_a_whole_start_is_drawn_with_its_name() -> None:
+    moments = {**WHOLE_START["moments"], "peer": {**WHOLE_START["moments"]["plain"], "modules": 1.95}}
+    figures = {**WHOLE_START["figures"], "peer: first token": {"median": 5.4}, "peer: graphs": {"median": 3.45}}
+    drawn = charts.whole_start({**WHOLE_START, "moments": moments, "figures": figures, "peer": "another one"})
+    assert "another" in drawn
+    assert "3.45 s for modules and graphs" in drawn
 
 
 @pytest.mark.parametrize(
