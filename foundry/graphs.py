@@ -60,15 +60,22 @@ class Answers:
         except FoundryError:
             return {}
 
-    def restore(self, key: str, check: Check, subject: Witnessed | None = None) -> tuple[int, dict[str, Any]] | None:
+    def restore(
+        self,
+        key: str,
+        check: Check,
+        subject: Witnessed | None = None,
+        *,
+        recorded: dict[str, Any] | None = None,
+    ) -> tuple[int, dict[str, Any]] | None:
         """Return handle and metadata of a graph that is built and proven usable, or None with `reasons[key]` set.
 
-        With `subject` the graph is compared with its witness.
+        With `subject` the graph is compared with its witness. `recorded` saves reading its metadata again.
         """
         graph = None
         try:
             graph = self.hook.find(self.name, key)
-            metadata = _parse(self.hook.metadata(graph))
+            metadata = _parse(self.hook.metadata(graph)) if recorded is None else recorded
             reason = metadata.get("refused") or check(metadata)
             if reason is None:
                 self.hook.wait(graph)

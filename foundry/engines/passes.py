@@ -122,11 +122,11 @@ class Pass:
                 return Claim(self, answers, text, inputs, None, None, refused=str(error))
             return self._asked(answers, text, inputs, told)
 
-    def claim_told(self, name: str, key: str, told: Any) -> Claim:
-        """Make the claim for a capture whose inputs are known to be as told, as the engine need not make them then."""
+    def claim_usable(self, name: str, key: str, metadata: dict[str, Any]) -> Claim:
+        """Make the claim for a capture whose inputs are known to be those that `usable` told of, and are not made."""
         answers, text = self._claim(name, key)
         with answers.blocked():
-            return self._asked(answers, text, (), told)
+            return self._asked(answers, text, (), metadata["inputs"], metadata)
 
     def recheck(self, claim: Claim, inputs: Any) -> Claim:
         """Compare the inputs that the engine made after all with those that a claim was told, and give it these."""
@@ -151,8 +151,12 @@ class Pass:
         self._claimed.add((name, key))
         return answers, answers.claim(key)
 
-    def _asked(self, answers: Answers, key: str, inputs: Any, told: Any) -> Claim:
-        found = answers.restore(key, lambda metadata: self._objection(metadata, told)) if self.restores else None
+    def _asked(
+        self, answers: Answers, key: str, inputs: Any, told: Any, recorded: dict[str, Any] | None = None
+    ) -> Claim:
+        found = None
+        if self.restores:
+            found = answers.restore(key, lambda metadata: self._objection(metadata, told), recorded=recorded)
         return Claim(self, answers, key, inputs, told, found)
 
     @property

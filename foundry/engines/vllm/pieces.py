@@ -64,7 +64,7 @@ class Pieces:
         if recorded is None:
             return False
         claims = [
-            self._own.claim_told(keys.PIECES, self._key(this, descriptor), metadata["inputs"])
+            self._own.claim_usable(keys.PIECES, self._key(this, descriptor), metadata)
             for (this, _), metadata in zip(self._shown, recorded, strict=True)
         ]
         wrappers = [this for this, _ in self._shown]

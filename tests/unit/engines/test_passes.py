@@ -73,8 +73,9 @@ def test_a_capture_whose_inputs_are_known_is_answered_without_them(start: Any) -
     captured = start(Mode.CAPTURE)
     *_, stored = one_graph(captured)
     world = start(Mode.RESTORE, captured)
-    assert world.own.usable("decode", "8")["inputs"] == stored.told
-    claim = world.own.claim_told("decode", "8", stored.told)
+    metadata = world.own.usable("decode", "8")
+    assert metadata["inputs"] == stored.told
+    claim = world.own.claim_usable("decode", "8", metadata)
     assert claim.found is not None
     claim.graph().replay()
     assert world.hook.events[-1] == "launch 1000 on 0"
@@ -84,9 +85,9 @@ def test_a_capture_whose_inputs_are_known_is_answered_without_them(start: Any) -
 
 def test_inputs_that_are_made_after_all_are_compared(start: Any) -> None:
     captured = start(Mode.CAPTURE)
-    *_, stored = one_graph(captured)
+    one_graph(captured)
     world = start(Mode.RESTORE, captured)
-    claim = world.own.claim_told("decode", "8", stored.told)
+    claim = world.own.claim_usable("decode", "8", world.own.usable("decode", "8"))
     assert world.own.recheck(claim, [tensor(world)]).found is not None
     assert world.own.recheck(claim, [tensor(world)]).found is None
     assert "an input is not the capture's: items[0][0]" in claim.answers.reasons["8"]
@@ -94,9 +95,10 @@ def test_inputs_that_are_made_after_all_are_compared(start: Any) -> None:
 
 def test_inputs_that_no_archive_holds_are_not_answered(start: Any) -> None:
     captured = start(Mode.CAPTURE)
-    *_, stored = one_graph(captured)
+    one_graph(captured)
     world = start(Mode.RESTORE, captured)
-    claim = world.own.recheck(world.own.claim_told("decode", "8", stored.told), [object()])
+    claim = world.own.claim_usable("decode", "8", world.own.usable("decode", "8"))
+    assert world.own.recheck(claim, [object()]) is claim
     assert claim.found is None
     assert "which an archive cannot hold" in claim.refused
 
