@@ -17,14 +17,12 @@ import torch
 
 from foundry import capi, graphs, witness
 from foundry.capi import Hook, Mode
+from foundry.engines.signatures import signature
 from foundry.graphs import Answers, difference
 from foundry.torch import memory
 from foundry.torch.graph import launcher
 from foundry.torch.random_state import GeneratorState, generator_state
-from foundry.torch.tensors import CONSTANTS, UnstorableError, describe, rebuild
-
-LARGEST_ON_HOST = 64
-"""Most numbers of an input in host memory that are compared by value."""
+from foundry.torch.tensors import UnstorableError, describe, rebuild
 
 Found = tuple[int, dict[str, Any]]
 
@@ -303,23 +301,3 @@ class Claim:
             self.refused = f"random numbers inside the graph: {state.reason}"
         except RuntimeError as error:
             self.refused = f"random numbers inside the graph: {str(error).splitlines()[0]}"
-
-
-def signature(value: Any, base: int) -> Any:
-    """Describe inputs as JSON: addresses from `base`, shapes, types, constants. Parameters of any class are tensors."""
-    if isinstance(value, torch.Tensor):
-        if value.layout is not torch.strided:
-            raise UnstorableError("an input is not a strided tensor")
-        if value.device.type == "cpu":
-            # A graph keeps such a value, not its address.
-            if value.numel() > LARGEST_ON_HOST:
-                raise UnstorableError(f"an input of {value.numel()} numbers lies in host memory")
-            return ["host", value.tolist(), str(value.dtype)]
-        return [value.data_ptr() - base, list(value.shape), list(value.stride()), str(value.dtype), str(value.device)]
-    if type(value) in CONSTANTS:
-        return value
-    if type(value) in (tuple, list):
-        return {"items": [signature(item, base) for item in value]}
-    if type(value) is dict and all(type(name) is str for name in value):
-        return {"named": {name: signature(item, base) for name, item in value.items()}}
-    raise UnstorableError(f"an input is a {type(value).__qualname__}, which an archive cannot hold")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from foundry.torch.tensors import dtype_of
+from foundry.engines.signatures import is_tensor, reach
 
 Span = tuple[int, int]
 """First byte and the one behind the last."""
@@ -25,8 +25,8 @@ def given_by(outputs: Mapping[str, Any], base: int) -> list[Span] | None:
 
 def follows(shown: Any, recorded: Any, given: Sequence[Span], sizes: tuple[int, int]) -> bool:
     """Compare signatures of inputs: `shown` of the first of `sizes`, `recorded` of the second."""
-    if _is_tensor(recorded):
-        return _is_tensor(shown) and _lies(shown, recorded, given)
+    if is_tensor(recorded):
+        return is_tensor(shown) and _lies(shown, recorded, given)
     if type(shown) is not type(recorded):
         return False
     if isinstance(recorded, dict) and shown.keys() == recorded.keys():
@@ -39,26 +39,13 @@ def follows(shown: Any, recorded: Any, given: Sequence[Span], sizes: tuple[int, 
 def addresses(recorded: Any, base: int) -> list[int]:
     """Give the addresses of those inputs that are tensors themselves and have no name, as vLLM compares them."""
     positional = recorded["items"][0]["items"]
-    return [base + value[0] for value in positional if _is_tensor(value)]
-
-
-def _is_tensor(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 5 and isinstance(value[1], list) and isinstance(value[2], list)
+    return [base + value[0] for value in positional if is_tensor(value)]
 
 
 def _lies(shown: Any, recorded: Any, given: Sequence[Span]) -> bool:
     if shown[2:] != recorded[2:] or len(shown[1]) != len(recorded[1]):
         return False
-    begin, size = recorded[0], _reach(recorded)
-    if begin == shown[0] and size <= _reach(shown):
+    begin, size = recorded[0], reach(recorded)
+    if begin == shown[0] and size <= reach(shown):
         return True
     return any(low <= begin and begin + size <= high for low, high in given)
-
-
-def _reach(tensor: Any) -> int:
-    """Return the bytes from the first element to the end of the last."""
-    _, shape, strides, dtype, _ = tensor
-    if 0 in shape:
-        return 0
-    last = sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
-    return int((1 + last) * dtype_of(dtype).itemsize)

@@ -15,6 +15,7 @@ from helpers.fake_torch import FakeTorch
 from foundry.capi import Mode
 
 Start = Callable[..., Any]
+FOLLOWING = "foundry.engines.vllm.following"
 
 
 @pytest.fixture
@@ -66,7 +67,9 @@ def _graph_class(torch: Any) -> Any:
 
 
 def _ours(name: str) -> bool:
-    return name == "torch" or name.startswith(("torch.", "foundry.torch", "foundry.engines.passes"))
+    return name == "torch" or name.startswith(
+        ("torch.", "foundry.torch", "foundry.engines.passes", "foundry.engines.signatures", FOLLOWING)
+    )
 
 
 def _forget() -> None:
