@@ -31,6 +31,7 @@ from native_clients import NATIVE_CLIENTS  # noqa: E402
 from proving import proven_and_moved  # noqa: E402
 from scenarios import FOUNDRY, SCENARIOS  # noqa: E402
 from tinyllm_engine import tinyllm_engine  # noqa: E402
+from two_gpus import one_gpu_shared, two_gpus  # noqa: E402
 
 
 def keep_machine(out: Path) -> None:
@@ -75,6 +76,8 @@ STEPS: dict[str, Any] = {
     "proven_and_moved": proven_and_moved,
     "archive_tools": archive_tools,
     "tinyllm_engine": tinyllm_engine,
+    "two_gpus": two_gpus,
+    "one_gpu_shared": one_gpu_shared,
     **NATIVE_CLIENTS,
     "benchmark": benchmark,
 }

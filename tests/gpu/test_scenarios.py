@@ -50,6 +50,14 @@ def test_the_simulator_answers_as_the_driver_does(tmp_path: Path) -> None:
     driver_answers(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["one_gpu_shared", "two_gpus"])
+def test_memory_is_shared_between_processes(name: str, tmp_path: Path) -> None:
+    import two_gpus
+
+    if "skipped" in (found := getattr(two_gpus, name)(tmp_path)):
+        pytest.skip(found["skipped"])
+
+
 @pytest.mark.parametrize("what", ["runs", "cycles"])
 def test_nothing_grows(what: str, tmp_path: Path) -> None:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "soak"))

@@ -1,4 +1,4 @@
-"""Run the thread and fork storms with ThreadSanitizer in the hook, and end with 1 if it reports a race.
+"""Run storms of threads, forks and shared memory with ThreadSanitizer in the hook; end with 1 if it reports a race.
 
     python tests/races/run.py [--build FOLDER] [--repeats 10] [--forks 1000]
 
@@ -50,7 +50,8 @@ class Storms:
         self.suppressions = folder / "suppressions"
         self.suppressions.write_text("called_from_lib:libcuda.so.1\n")
         make_kernels(folder / "kernels.image", PROGRAMS / "sim_kernels.c")
-        for source in (HERE / "canary.c", SOURCES / "thread_storm.c", SOURCES / "fork_storm.c"):
+        sources = [SOURCES / f"{name}.c" for name in ("thread_storm", "fork_storm", "sharing")]
+        for source in (HERE / "canary.c", *sources):
             compile_program(
                 folder / source.stem, [source], "-fsanitize=thread", "-O1", f"-I{SOURCES}", *link_simulator()
             )
@@ -88,6 +89,7 @@ def storm(folder: Path, repeats: int, forks: int) -> list[str]:
     for _ in range(repeats):
         storms.run("thread_storm", kernels, ROUNDS, mode="capture", says="restored 0")
         storms.run("thread_storm", kernels, ROUNDS, mode="restore", says="restored 16", images=images)
+        storms.run("sharing", "storm", mode="capture", says="rank 1 storm over")
     shutil.copy(images / "thread_storm-0.image", images / "fork_storm-0.image")
     for mode in ("", "capture", "restore"):
         storms.run("fork_storm", forks, mode=mode, says="failed 0", images=images)

@@ -48,7 +48,7 @@ enum foundry_event_kind {
     /* u64 address; u32 device; u8 arena */
     FOUNDRY_EVENT_FREE = 11,
     /* memory the hook did not place. u8 kind (FOUNDRY_RANGE_*); u64 address; u64 size; u64 owner (image handle of a
-       global, else 0); str name (of a global, else empty) */
+       global, else 0); str name (of a global; `role/device/arena/ordinal` of what another's hook placed; else empty) */
     FOUNDRY_EVENT_RANGE = 12,
     /* u8 kind; u64 address */
     FOUNDRY_EVENT_RANGE_GONE = 13,
@@ -133,7 +133,7 @@ enum foundry_range {
     FOUNDRY_RANGE_MANAGED = 3,    /* cuMemAllocManaged */
     FOUNDRY_RANGE_MAPPED = 4,     /* the program's own cuMemMap */
     FOUNDRY_RANGE_POOL = 5,       /* cuMemAllocFromPoolAsync from a pool of the program's */
-    FOUNDRY_RANGE_PEER = 6,       /* cuIpcOpenMemHandle */
+    FOUNDRY_RANGE_PEER = 6,       /* cuIpcOpenMemHandle, cuMemPoolImportPointer */
     FOUNDRY_RANGE_GLOBAL = 7,     /* cuModuleGetGlobal, cuLibraryGetGlobal */
     FOUNDRY_RANGE_OUTSIDE = 8     /* a device allocation that the driver served because the hook could not */
 };

@@ -13,6 +13,8 @@
 #include "arena_range.h"
 #include "contents.h"
 #include "counters.h"
+#include "ipc_exports.h"
+#include "ipc_imports.h"
 #include "mapping.h"
 #include "pool.h"
 #include "spool.h"
@@ -57,6 +59,7 @@ void tell_allocation(const Block &block) {
 }
 
 void tell_free(const Block &block) {
+    ipc_block_gone(block);
     Frame(FOUNDRY_EVENT_FREE).u64(block.address).u32(block.device).u8(block.arena).write();
     if (mode() == FOUNDRY_MODE_RESTORE && armed()) restore::freed(block);
 }
@@ -250,6 +253,7 @@ void arena_release_fenced(const std::vector<Block> &blocks) {
 }
 
 void arena_context_gone(CUcontext context) {
+    ipc_context_gone(context);
     std::vector<Block> gone;
     pool_context_gone(context, &gone);
     size_t idle = gone.size();

@@ -80,8 +80,9 @@ CUresult give_back(FreeAsync driver, IsCapturing ask, bool per_thread, CUdevicep
         else
             disarm("device memory could not be mapped, so later allocations could not be placed");
     }
-    if (result == CUDA_SUCCESS && armed() && !range_remove(FOUNDRY_RANGE_POOL, dptr))
-        range_remove(FOUNDRY_RANGE_OUTSIDE, dptr);
+    if (result == CUDA_SUCCESS && armed() && !range_remove(FOUNDRY_RANGE_POOL, dptr) &&
+        !range_remove(FOUNDRY_RANGE_OUTSIDE, dptr))
+        range_remove(FOUNDRY_RANGE_PEER, dptr);
     return result;
 }
 

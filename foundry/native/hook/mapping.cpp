@@ -1,5 +1,6 @@
 #include "mapping.h"
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <new>
@@ -25,7 +26,10 @@ struct Gap {
 
 constexpr uint32_t most_devices = 64;
 
+enum class Exports : uint8_t { unknown, yes, no };
+
 std::mutex mutex;
+std::atomic<Exports> exports[most_devices];
 Pieces *pieces;               // made on first use
 uint64_t peers[most_devices]; // bit p of peers[d]: device p may reach memory of device d
 
@@ -52,16 +56,30 @@ bool find_gaps(CUdeviceptr address, size_t size, std::vector<Gap> *gaps) {
     return true;
 }
 
+bool has(uint32_t device, CUdevice_attribute attribute) {
+    int value = 0;
+    return real.cuDeviceGetAttribute &&
+           real.cuDeviceGetAttribute(&value, attribute, static_cast<CUdevice>(device)) == CUDA_SUCCESS && value;
+}
+
+// So that other processes may open it.
+bool wants_export(uint32_t device) {
+    Exports now = exports[device].load(std::memory_order_relaxed);
+    if (now == Exports::unknown) {
+        now = has(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED) ? Exports::yes : Exports::no;
+        exports[device].store(now, std::memory_order_relaxed);
+    }
+    return now == Exports::yes;
+}
+
 CUmemAllocationProp properties(uint32_t device) {
     CUmemAllocationProp property{};
     property.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     property.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     property.location.id = static_cast<int>(device);
-    int direct = 0;
-    if (real.cuDeviceGetAttribute &&
-        real.cuDeviceGetAttribute(&direct, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
-                                  static_cast<CUdevice>(device)) == CUDA_SUCCESS)
-        property.allocFlags.gpuDirectRDMACapable = direct ? 1 : 0;
+    property.allocFlags.gpuDirectRDMACapable =
+        has(device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED) ? 1 : 0;
+    if (wants_export(device)) property.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     return property;
 }
 
@@ -78,9 +96,22 @@ CUresult set_access(CUdeviceptr address, size_t size, uint32_t device, uint64_t 
     return real.cuMemSetAccess(address, size, access.data(), access.size());
 }
 
+// Where the driver says that memory can be exported and then makes none that can, what cannot will do.
+CUresult create(CUmemGenericAllocationHandle *handle, size_t size, CUmemAllocationProp property, uint32_t device) {
+    CUresult result = real.cuMemCreate(handle, size, &property, 0);
+    if (property.requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE ||
+        (result != CUDA_ERROR_NOT_SUPPORTED && result != CUDA_ERROR_NOT_PERMITTED &&
+         result != CUDA_ERROR_INVALID_VALUE))
+        return result;
+    property.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
+    const CUresult plain = real.cuMemCreate(handle, size, &property, 0);
+    if (plain == CUDA_SUCCESS) exports[device].store(Exports::no, std::memory_order_relaxed);
+    return plain == CUDA_SUCCESS ? plain : result;
+}
+
 CUresult make_piece(const CUmemAllocationProp &property, uint32_t device, uint64_t reach, const Gap &gap) {
     CUmemGenericAllocationHandle handle;
-    CUresult result = real.cuMemCreate(&handle, gap.size, &property, 0);
+    CUresult result = create(&handle, gap.size, property, device);
     if (result != CUDA_SUCCESS) return result;
     result = real.cuMemMap(gap.address, gap.size, 0, handle, 0);
     // The mapping alone keeps the memory from here on.
@@ -150,6 +181,35 @@ CUresult unmap_granules(CUdeviceptr address, size_t size) {
     return result;
 }
 
+CUresult map_import(uint32_t device, CUdeviceptr address, size_t size, CUmemGenericAllocationHandle memory) {
+    if (device >= most_devices) return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = real.cuMemMap(address, size, 0, memory, 0);
+    if (result != CUDA_SUCCESS) return result;
+    uint64_t reach;
+    {
+        std::lock_guard<std::mutex> lock(mutex);
+        reach = peers[device];
+        all()[address] = {size, device, true};
+    }
+    return set_access(address, size, device, reach);
+}
+
+bool mapped_pieces(CUdeviceptr address, size_t size, std::vector<MappedPiece> *found) {
+    std::lock_guard<std::mutex> lock(mutex);
+    auto piece = all().upper_bound(address);
+    if (piece == all().begin()) return false;
+    CUdeviceptr at = (--piece)->first;
+    for (; piece != all().end() && piece->first == at && piece->second.ready && at < address + size; ++piece) {
+        found->push_back({at, piece->second.size});
+        at += piece->second.size;
+    }
+    return at >= address + size;
+}
+
+bool mapping_exports(uint32_t device) {
+    return device < most_devices && exports[device].load(std::memory_order_relaxed) == Exports::yes;
+}
+
 bool granules_mapped(CUdeviceptr address, size_t size) {
     std::vector<Gap> gaps;
     std::lock_guard<std::mutex> lock(mutex);
@@ -176,6 +236,7 @@ void mapping_forget() {
     new (&mutex) std::mutex;
     pieces = nullptr;
     for (uint64_t &peer : peers) peer = 0;
+    for (auto &one : exports) one.store(Exports::unknown);
 }
 
 } // namespace foundry

@@ -138,37 +138,14 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
     result = DRIVER(cuMemFree_v2, dptr);
     if (result == CUDA_SUCCESS) arena_stand_in_gone(dptr);
     if (result == CUDA_SUCCESS && armed() && !range_remove(FOUNDRY_RANGE_OUTSIDE, dptr) &&
-        !range_remove(FOUNDRY_RANGE_MANAGED, dptr))
-        range_remove(FOUNDRY_RANGE_POOL, dptr);
+        !range_remove(FOUNDRY_RANGE_MANAGED, dptr) && !range_remove(FOUNDRY_RANGE_POOL, dptr))
+        range_remove(FOUNDRY_RANGE_PEER, dptr);
     return result;
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags) {
     CUresult result = DRIVER(cuMemAllocManaged, dptr, bytesize, flags);
     if (result == CUDA_SUCCESS && armed() && dptr) range_add(FOUNDRY_RANGE_MANAGED, *dptr, bytesize);
-    return result;
-}
-
-CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
-    CUresult result = DRIVER(cuIpcGetMemHandle, pHandle, dptr);
-    if (result != CUDA_SUCCESS && arena_find(dptr, nullptr))
-        finding_once("ipc-refused", "cuIpcGetMemHandle on memory that the hook placed: the driver answers %d", result);
-    return result;
-}
-
-CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags) {
-    CUresult result = DRIVER(cuIpcOpenMemHandle_v2, pdptr, handle, Flags);
-    if (result != CUDA_SUCCESS || !armed() || !pdptr) return result;
-    CUdeviceptr base = 0;
-    size_t size = 0;
-    if (real.cuMemGetAddressRange_v2) real.cuMemGetAddressRange_v2(&base, &size, *pdptr);
-    range_add(FOUNDRY_RANGE_PEER, *pdptr, size);
-    return result;
-}
-
-CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
-    CUresult result = DRIVER(cuIpcCloseMemHandle, dptr);
-    if (result == CUDA_SUCCESS && armed()) range_remove(FOUNDRY_RANGE_PEER, dptr);
     return result;
 }
 

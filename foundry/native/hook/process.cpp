@@ -11,6 +11,9 @@
 #include "contents.h"
 #include "contexts.h"
 #include "early.h"
+#include "ipc_exports.h"
+#include "ipc_imports.h"
+#include "ipc_socket.h"
 #include "library_files.h"
 #include "settings.h"
 #include "spool.h"
@@ -24,6 +27,9 @@ void in_child() {
     restore::forked();
     spool_forget();
     arena_forget();
+    ipc_socket_forget();
+    ipc_exports_forget();
+    ipc_imports_forget();
     allocators_forget();
     contents_forget();
     pool_forget();

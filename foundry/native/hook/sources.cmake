@@ -27,6 +27,10 @@ target_sources(foundry_hook PRIVATE
   hook/image_links.cpp
   hook/image_load.cpp
   hook/images.cpp
+  hook/ipc_exports.cpp
+  hook/ipc_hooks.cpp
+  hook/ipc_imports.cpp
+  hook/ipc_socket.cpp
   hook/kernel_hooks.cpp
   hook/kernel_record.cpp
   hook/launch_hooks.cpp

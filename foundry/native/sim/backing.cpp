@@ -1,8 +1,11 @@
 #include "backing.h"
 
+#include "shared_files.h"
+
 #include <algorithm>
 #include <cstring>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -33,6 +36,40 @@ SmallMemory &small_memory(const Device &device) {
 
 std::uint64_t round_up(std::uint64_t size, std::uint64_t unit) {
     return (size + unit - 1) / unit * unit;
+}
+
+// By base of the block.
+std::map<std::uint64_t, SharedPlace> &shared_blocks() {
+    static auto *all = new std::map<std::uint64_t, SharedPlace>;
+    return *all;
+}
+
+unsigned char read_age(const SharedPlace &shared, std::uint64_t offset) {
+    unsigned char age = 0;
+    return pread(shared.file, &age, 1, static_cast<off_t>(age_of(shared.block, offset))) == 1 ? age : 0;
+}
+
+// Leaves holes where nothing was ever written.
+bool copy_pages(const char *pages, std::uint64_t size, int file) {
+    constexpr std::uint64_t piece = 64u << 10;
+    static const std::vector<char> nothing(piece);
+    for (std::uint64_t at = 0; at < size; at += piece)
+        if (std::memcmp(pages + at, nothing.data(), piece) != 0 &&
+            pwrite(file, pages + at, piece, static_cast<off_t>(at)) != static_cast<ssize_t>(piece))
+            return false;
+    return true;
+}
+
+// Memory at that address is freed, and with it its block if `whole`.
+void forget_shared(std::uint64_t base, std::uint64_t address, bool whole) {
+    auto found = shared_blocks().find(base);
+    if (found == shared_blocks().end()) return;
+    const SharedPlace &shared = found->second;
+    const auto next = static_cast<unsigned char>(read_age(shared, address - base) + 1);
+    if (pwrite(shared.file, &next, 1, static_cast<off_t>(age_of(shared.block, address - base))) != 1) whole = true;
+    if (!whole) return;
+    close(shared.file);
+    shared_blocks().erase(found);
 }
 
 CUresult take_block(Device &device, std::uint64_t size, std::uint64_t *address) {
@@ -105,9 +142,36 @@ CUresult take_backing(Device &device, std::uint64_t size, std::uint64_t *address
     return CUDA_SUCCESS;
 }
 
+std::uint64_t age_of(std::uint64_t block, std::uint64_t offset) {
+    return block + offset % block_size / small_alignment;
+}
+
+bool share_backing(const Device &device, std::uint64_t address, std::uint64_t size, SharedPlace *place) {
+    const bool small = size <= small_limit;
+    const std::uint64_t base = small ? std::prev(small_memory(device).blocks.upper_bound(address))->first : address;
+    SharedPlace &shared = shared_blocks()[base];
+    if (shared.file < 0) {
+        shared.block = small ? block_size : round_up(size, block_size);
+        void *pages = reinterpret_cast<void *>(base);
+        const int file = make_shared_file(device.ordinal, shared.block + block_size / small_alignment);
+        const bool copied = file >= 0 && copy_pages(static_cast<const char *>(pages), shared.block, file);
+        if (!copied || mmap(pages, shared.block, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) != pages) {
+            if (file >= 0) close(file);
+            shared_blocks().erase(base);
+            return false;
+        }
+        shared.file = file;
+    }
+    *place = shared;
+    place->offset = address - base;
+    place->age = read_age(shared, place->offset);
+    return true;
+}
+
 void give_back_backing(Device &device, std::uint64_t address, std::uint64_t size) {
     if (size > small_limit) {
         size = round_up(size, block_size);
+        forget_shared(address, address, true);
         give_back_pages(reinterpret_cast<void *>(address), size);
         device.used -= size;
         return;
@@ -116,7 +180,9 @@ void give_back_backing(Device &device, std::uint64_t address, std::uint64_t size
     SmallMemory &small = small_memory(device);
     auto block = std::prev(small.blocks.upper_bound(address));
     small.vacant[size].push_back(address);
-    if (--block->second.live != 0) return;
+    const bool last = --block->second.live == 0;
+    forget_shared(block->first, address, last);
+    if (!last) return;
     std::uint64_t base = block->first;
     for (auto &[unused, addresses] : small.vacant)
         std::erase_if(addresses, [&](std::uint64_t vacant) { return vacant - base < block_size; });

@@ -42,6 +42,9 @@ void release(const Region &region) {
     case RegionKind::pinned:
         give_back_pages(reinterpret_cast<void *>(region.base), region.size);
         break;
+    case RegionKind::peer:
+        release_peer(region);
+        break;
     default:
         break;
     }

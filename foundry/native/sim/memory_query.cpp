@@ -1,4 +1,4 @@
-// What the driver tells about an address, and IPC handles for it.
+// What the driver tells about an address.
 #include "regions.h"
 
 #include <cstring>
@@ -144,32 +144,4 @@ CUresult sim::cuPointerSetAttribute(const void *value, CUpointer_attribute attri
     std::memcpy(&flag, value, sizeof flag);
     region->sync_memops = flag != 0;
     return CUDA_SUCCESS;
-}
-
-CUresult sim::cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
-    Context *context = nullptr;
-    SIM_TRY(current_context(&context));
-    Region *region = region_at(dptr);
-    if (!pHandle || !region || region->kind != RegionKind::device) return CUDA_ERROR_INVALID_VALUE;
-    std::memset(pHandle, 0, sizeof *pHandle);
-    std::memcpy(pHandle->reserved, &region->base, sizeof region->base);
-    std::memcpy(pHandle->reserved + 8, &region->size, sizeof region->size);
-    std::memcpy(pHandle->reserved + 16, &driver().process, sizeof(int));
-    return CUDA_SUCCESS;
-}
-
-CUresult sim::cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags) {
-    Context *context = nullptr;
-    SIM_TRY(current_context(&context));
-    if (!pdptr || Flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) return CUDA_ERROR_INVALID_VALUE;
-    int process = 0;
-    std::memcpy(&process, handle.reserved + 16, sizeof process);
-    // The driver, too, refuses a handle of the same process; of another process there is no memory to share.
-    return process == driver().process ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_NOT_SUPPORTED;
-}
-
-CUresult sim::cuIpcCloseMemHandle(CUdeviceptr) {
-    Context *context = nullptr;
-    SIM_TRY(current_context(&context));
-    return CUDA_ERROR_INVALID_VALUE;
 }

@@ -2,6 +2,8 @@
 #include "physical.h"
 
 #include "backing.h"
+#include "regions.h"
+#include "shared_files.h"
 
 #include <algorithm>
 #include <fcntl.h>
@@ -12,7 +14,7 @@
 namespace sim {
 namespace {
 
-// One sparse file for all that is not exported: a process may hold more allocations than file descriptors.
+// One sparse file for all that was not exported: a process may hold more allocations than file descriptors.
 struct SharedFile {
     int descriptor = -1;
     std::uint64_t end = 0;
@@ -29,10 +31,6 @@ SharedFile &shared_file() {
 }
 
 bool take_file_range(Physical &memory) {
-    if (memory.own_file) {
-        memory.file = memfd_create("foundry-sim-shareable", MFD_CLOEXEC);
-        return memory.file >= 0 && ftruncate(memory.file, static_cast<off_t>(memory.size)) == 0;
-    }
     SharedFile &file = shared_file();
     if (file.descriptor < 0) return false;
     auto fit = file.vacant.find(memory.size);
@@ -46,6 +44,41 @@ bool take_file_range(Physical &memory) {
     }
     memory.file = file.descriptor;
     return true;
+}
+
+void give_back_file_range(const Physical &memory) {
+    fallocate(memory.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(memory.offset),
+              static_cast<off_t>(memory.size));
+    shared_file().vacant.emplace(memory.size, memory.offset);
+}
+
+int protection_of(const Region &region) {
+    int protection = PROT_NONE;
+    for (auto [location, flags] : region.access)
+        protection |= flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? PROT_READ | PROT_WRITE : PROT_READ;
+    return protection;
+}
+
+// Moves the memory, where it is mapped as well, to a file of its own, which others may then map.
+CUresult move_to_own_file(Physical &memory) {
+    int file = make_shared_file(memory.properties.location.id, memory.size);
+    if (file < 0) return CUDA_ERROR_OPERATING_SYSTEM;
+    if (!copy_file_range_sparse(memory.file, memory.offset, file, memory.size)) {
+        close(file);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    for (auto &[base, region] : regions())
+        if (region.physical.get() == &memory &&
+            mmap(reinterpret_cast<void *>(base), region.size, protection_of(region), MAP_SHARED | MAP_FIXED, file,
+                 static_cast<off_t>(region.offset)) == MAP_FAILED) {
+            close(file);
+            return CUDA_ERROR_UNKNOWN;
+        }
+    give_back_file_range(memory);
+    memory.file = file;
+    memory.offset = 0;
+    memory.own_file = true;
+    return CUDA_SUCCESS;
 }
 
 void spoil_file_range(const Physical &memory) {
@@ -78,13 +111,10 @@ bool valid_location(const CUmemLocation &location) {
 
 Physical::~Physical() {
     if (file < 0) return;
-    if (own_file) {
+    if (own_file)
         close(file);
-    } else {
-        fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
-                  static_cast<off_t>(size));
-        shared_file().vacant.emplace(size, offset);
-    }
+    else
+        give_back_file_range(*this);
     if (device >= 0) find_device(device)->used -= size;
 }
 
@@ -111,7 +141,6 @@ CUresult sim::cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, con
     auto memory = std::make_shared<Physical>();
     memory->size = size;
     memory->properties = *prop;
-    memory->own_file = prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE;
     if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
         Device &device = *find_device(prop->location.id);
         if (size > device.limit || device.used > device.limit - size) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -144,8 +173,9 @@ CUresult sim::cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAl
                                            CUmemAllocationHandleType handleType, unsigned long long flags) {
     Physical *memory = physicals().find(handle);
     if (!shareableHandle || !memory || flags != 0 || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
-        !memory->own_file)
+        memory->properties.requestedHandleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
+    if (!memory->own_file) SIM_TRY(move_to_own_file(*memory));
     int copy = fcntl(memory->file, F_DUPFD_CLOEXEC, 0);
     if (copy < 0) return CUDA_ERROR_OPERATING_SYSTEM;
     *static_cast<int *>(shareableHandle) = copy;
@@ -169,6 +199,7 @@ CUresult sim::cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handl
     memory->properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     memory->properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     memory->properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    memory->properties.location.id = device_of_shared_file(file);
     *handle = physicals().add(memory);
     return CUDA_SUCCESS;
 }

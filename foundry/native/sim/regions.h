@@ -8,7 +8,7 @@
 
 namespace sim {
 
-enum class RegionKind { device, pool, graph, mapped, managed, pinned, registered, global };
+enum class RegionKind { device, pool, graph, mapped, managed, pinned, registered, global, peer };
 
 struct Physical;
 

@@ -11,8 +11,8 @@
 namespace sim {
 namespace {
 
-constexpr const char *region_names[] = {"memory",  "pool-memory", "graph-memory", "mapping",
-                                        "managed", "pinned",      "registered",   "global"};
+constexpr const char *region_names[] = {"memory", "pool-memory", "graph-memory", "mapping",    "managed",
+                                        "pinned", "registered",  "global",       "peer-memory"};
 
 template <class Objects, class Predicate> long count(const Objects &objects, Predicate counts) {
     long number = 0;

@@ -20,6 +20,7 @@ target_sources(foundry_simulator PRIVATE
   sim/handles.cpp
   sim/image.cpp
   sim/init.cpp
+  sim/ipc.cpp
   sim/kernel_nodes.cpp
   sim/kernels.cpp
   sim/launch.cpp
@@ -35,6 +36,7 @@ target_sources(foundry_simulator PRIVATE
   sim/pools.cpp
   sim/regions.cpp
   sim/report.cpp
+  sim/shared_files.cpp
   sim/stream_calls.cpp
   sim/streams.cpp
   sim/stubs.cpp

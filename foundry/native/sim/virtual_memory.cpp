@@ -119,7 +119,8 @@ CUresult sim::cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGeneric
     region.base = ptr;
     region.size = size;
     region.kind = RegionKind::mapped;
-    region.device = std::max(memory->device, 0);
+    region.device =
+        memory->properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? memory->properties.location.id : 0;
     region.physical = memory;
     region.offset = offset;
     add_region(region);

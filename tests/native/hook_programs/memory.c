@@ -62,7 +62,7 @@ int main(void) {
     SAY("pitch %d", pitch >= 100 && pitch % 512 == 0);
     SAY("pitch-element %d", cuMemAllocPitch(&rows, &pitch, 100, 3, 3));
     CUipcMemHandle handle;
-    SAY("ipc %d", cuIpcGetMemHandle(&handle, a) != CUDA_SUCCESS);
+    SAY("ipc %d", cuIpcGetMemHandle(&handle, a));
 
     unsigned char *host = malloc(1 << 20), *back = malloc(1 << 20);
     for (int index = 0; index < 1 << 20; ++index) host[index] = (unsigned char)(index * 7);

@@ -109,16 +109,21 @@ static void unusual(void) {
     CUmemGenericAllocationHandle multicast;
     CUmulticastObjectProp property;
     CUipcMemHandle handle;
+    CUmemPoolPtrExportData pooled;
+    CUmemGenericAllocationHandle physical;
     CUdeviceptr opened = 0;
     memset(&property, 0, sizeof property);
     memset(&handle, 0, sizeof handle);
+    memset(&pooled, 0, sizeof pooled);
     MAY(cuGetExportTable, &table, &no_table);
     MAY(cuGreenCtxCreate, &green, description, device, 0);
     MAY(cuMulticastCreate, &multicast, &property);
-    /* Memory of the hook's cannot be shared, which it says. */
+    /* Memory can't be shared with oneself, nor by these flags. */
     cuIpcGetMemHandle(&handle, data);
     cuIpcOpenMemHandle_v2(&opened, handle, 0);
     cuIpcCloseMemHandle(opened);
+    cuMemPoolImportPointer(&opened, NULL, &pooled);
+    cuMemRetainAllocationHandle(&physical, (void *)data);
 }
 
 static void host(void *user) {
