@@ -53,6 +53,9 @@ def test_a_part_that_fails_leaves_the_figures_of_the_others(tmp_path: Path, monk
     figures = told["figures"]
     assert figures["cpu_gives_the_same_tokens"] == {"1 at 0": True}
     assert (figures["parity"], len(figures["problems"])) == (None, 1)
+    moved = figures["updating_restored"]
+    assert moved["restored"] > 0 < moved["updated"], moved
+    assert moved["refused"] == 0, moved
     for name in ("one_token", "one", "four"):
         assert figures[name].pop("runs") == 1
         assert figures[name].keys() == WAYS

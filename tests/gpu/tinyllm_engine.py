@@ -66,7 +66,6 @@ class Ways:
             "--statistics",
             "--ignore-end",
         ]
-        self.archive = folder / "engine.fdry"
 
     def run(
         self, way: str, count: int, temperature: float, tokens: int = 600, rounds: int = 1
@@ -77,14 +76,16 @@ class Ways:
         command += [word for prompt in PROMPTS[:count] for word in ("--prompt", prompt)]
         environment = {SWITCH: "0" if way in ("cpu", "eager") else "1"}
         sim = ["--sim"] if self.simulated else []
-        if way in MOVING:
-            command += MOVING[way]
+        verb, _, moving = way.rpartition("-")
+        command += MOVING.get(moving, [])
+        archive = self.folder / f"{moving}.fdry"
         if way == "cpu":
             command += ["--device", "cpu"]
-        elif way == "capture":
-            command = [*FOUNDRY, "capture", *sim, "-f", "-o", self.archive, "--", *command]
-        elif way == "restore":
-            command = [*FOUNDRY, "restore", *sim, *OTHER_FILES, self.archive, "--", *command]
+        elif "capture" in (verb, way):
+            command = [*FOUNDRY, "capture", *sim, "-f", "-o", archive, "--", *command]
+        elif "restore" in (verb, way):
+            archive = archive if verb else self.folder / "capture.fdry"
+            command = [*FOUNDRY, "restore", *sim, *OTHER_FILES, archive, "--", *command]
         elif self.simulated:
             from foundry import native
 
@@ -137,6 +138,16 @@ def check_counts(way: str, found: dict[str, Any]) -> None:
         "restore": {"captured": 0, "restored": KEYS, "replayed": passes, "hook_stream_captures": 0},
     }
     assert counts == expected[way], (way, counts)
+
+
+def updating_restored(ways: Ways) -> dict[str, int]:
+    """Update restored execs; say how often the driver let that be done in place, and how often another was made."""
+    wanted, _ = ways.run("eager", 1, 0)
+    for way in ("capture-updated", "restore-updated"):
+        tokens, found = ways.run(way, 1, 0)
+        assert tokens == wanted, f"{way}: other tokens than eager"
+    assert found["restored"], "nothing was restored"
+    return {name: found[name] for name in ("restored", "updated", "refused", "captured", "replayed")}
 
 
 class Clock:
@@ -217,6 +228,7 @@ def tinyllm_engine(
         problems += wrong
         figures["cpu_gives_the_same_tokens"][name] = same
     figures["parity"] = part("parity", ways.parity)
+    figures["updating_restored"] = part("updating restored graphs", partial(updating_restored, ways))
     for name, (count, tokens) in {"one_token": (1, 1), "one": (1, 600), "four": (len(PROMPTS), 600)}.items():
         figures[name] = part(name, partial(measure, ways, count, tokens, runs, clock, problems))
     part("end", dict)
