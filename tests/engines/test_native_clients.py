@@ -69,7 +69,7 @@ def test_a_program_as_the_cuda_samples_are(samples: Path, tmp_path: Path) -> Non
         },
     }
     assert found["kernels"] == ["combine", "mix"]
-    assert (found["restored"], found["lines"], found["moved"]) == (5, 32, "restored and updated in place")
+    assert (found["restored"], found["lines"], found["moved"]) == (5, 32, "restored, updated in place")
 
 
 @pytest.mark.parametrize("seed", ["1", "2", "3"])

@@ -60,6 +60,7 @@ struct pass : work {
     cudaGraphExec_t exec;
     char layout[128];
     const char *became, *update;
+    int refusal; /* a cudaGraphExecUpdateResult */
     int host_calls;
     uint64_t digests[ROUNDS];
 };
@@ -190,6 +191,7 @@ static void change(struct pass *pass) {
     if (keep || cudaGraphExecUpdate(pass->exec, graph, &info) != cudaSuccess) {
         (void)cudaGetLastError();
         pass->update = keep ? ", another beside it" : ", not updated";
+        pass->refusal = keep ? 0 : (int)info.result;
         MUST(cudaGraphInstantiate(&pass->exec, graph, 0));
     }
     MUST(cudaGraphDestroy(graph));
@@ -300,9 +302,12 @@ int main(void) {
         for (int round = 0; round < ROUNDS; ++round)
             printf("%s %d %016" PRIx64 "\n", passes[index].name, round, passes[index].digests[round]);
     fprintf(stderr, "facts {");
-    for (int index = 0; index < count; ++index)
-        fprintf(stderr, "%s\"%s\": \"%s%s\"", index ? ", " : "", passes[index].name, passes[index].became,
+    for (int index = 0; index < count; ++index) {
+        fprintf(stderr, "%s\"%s\": \"%s%s", index ? ", " : "", passes[index].name, passes[index].became,
                 passes[index].update ? passes[index].update : "");
+        if (passes[index].refusal) fprintf(stderr, " (cudaGraphExecUpdateResult %d)", passes[index].refusal);
+        fprintf(stderr, "\"");
+    }
     fprintf(stderr, "}\n");
     return 0;
 }
