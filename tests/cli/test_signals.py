@@ -30,6 +30,8 @@ if "deaf" in marker:
 time.sleep(600)
 """
 
+LAST = "\0" + "0"
+"""What follows the marker in the command line of the last process of a tree."""
 PYTHON = shlex.quote(sys.executable)
 
 
@@ -76,7 +78,7 @@ def test_a_signal_ends_a_whole_tree(
     marker = uuid.uuid4().hex
     process = foundry_command.start(*verb, "--", sys.executable, tree, marker, 2)
     read_until(process.stdout, "tree")
-    wait_until(lambda: len(processes_with(marker)) == 4)  # foundry itself names the marker too
+    wait_until(lambda: processes_with(marker + LAST))
     process.send_signal(number)
     process.communicate(timeout=30)
     assert process.returncode == 128 + number
@@ -116,7 +118,7 @@ def test_killing_foundry_ends_the_whole_tree_and_leaves_no_archive(
         command = ["--", "sh", "-c", f"exec {PYTHON} {tree} {marker} 2"]
     process = foundry_command.start("capture", "-o", target, *command)
     read_until(process.stdout, "tree")
-    wait_until(lambda: len(processes_with(marker)) == 4)
+    wait_until(lambda: processes_with(marker + LAST))
     process.kill()
     process.communicate(timeout=30)
     wait_until(lambda: processes_with(marker) == [])
@@ -128,7 +130,7 @@ def test_killing_foundry_also_ends_what_ignores_sigterm(foundry_command: Command
     marker = "deaf" + uuid.uuid4().hex
     process = foundry_command.start("capture", "--", sys.executable, tree, marker, 2)
     read_until(process.stdout, "tree")
-    wait_until(lambda: len(processes_with(marker)) == 4)
+    wait_until(lambda: processes_with(marker + LAST))
     process.kill()
     process.communicate(timeout=30)
     wait_until(lambda: processes_with(marker) == [], 30)
