@@ -42,6 +42,12 @@ class Collected:
     size: int = 0
     names: int = 0
 
+    def add(self, found: Sequence[CacheFile]) -> None:
+        """Take an entry that is within the limits."""
+        self.files += found
+        self.size += sum(len(file[3]) for file in found)
+        self.names += _names(found)
+
     def leave_out(self, where: str, why: str) -> None:
         """Note that something is not in it."""
         self.findings.append(Finding(CACHE_LEFT_OUT, Severity.WARN, why, where))
@@ -104,9 +110,7 @@ class Collector:
         if why := _past_limit(result, found):
             result.leave_out(TRITON, f"kernels of other caches are not kept for this one: {why}")
             return
-        result.files += found
-        result.size += sum(len(file[3]) for file in found)
-        result.names += _names(found)
+        result.add(found)
 
     def _entries(self, folder: Folder, before: Snapshot, after: Snapshot, opened: set[str]) -> dict[str, list[str]]:
         """Give the entries that the command touched, with all their files, heads first.
@@ -159,9 +163,7 @@ class Collector:
                 if why:
                     left_out.append(f"`{entry or name}`: {why}")
                     continue
-                result.files += found
-                result.size += sum(len(file[3]) for file in found)
-                result.names += _names(found)
+                result.add(found)
                 times.update(seen)
         if folder.kind.ninja and times:
             result.files.append((TIMES, f"{name}.json", 0o600, json.dumps(times, sort_keys=True).encode()))
@@ -199,7 +201,7 @@ def _past_limit(result: Collected, found: list[CacheFile]) -> str:
     return ""
 
 
-def _names(found: list[CacheFile]) -> int:
+def _names(found: Sequence[CacheFile]) -> int:
     return sum(len(json.dumps(path)) for _, path, _, _ in found)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from foundry.torch.tensors import CONSTANTS, UnstorableError, dtype_of
+from foundry.torch.tensors import CONSTANTS, UnstorableError, dtype_of, reach
 
 LARGEST_ON_HOST = 64
 """Most numbers of an input in host memory that are compared by value."""
@@ -37,10 +37,7 @@ def is_tensor(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 5 and isinstance(value[1], list) and isinstance(value[2], list)
 
 
-def reach(tensor: Any) -> int:
+def reach_of(tensor: Any) -> int:
     """Return the bytes from the first element of a tensor in a signature to the end of its last."""
     _, shape, strides, dtype, _ = tensor
-    if 0 in shape:
-        return 0
-    last = sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
-    return int((1 + last) * dtype_of(dtype).itemsize)
+    return reach(shape, strides, int(dtype_of(dtype).itemsize))

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from foundry.torch.tensors import dtype_of, tensor_at
+from foundry.torch.tensors import dtype_of, reach, tensor_at
 
 CHUNK = 16 << 20
 SAMPLE = 4096
@@ -90,12 +90,7 @@ def spans_of(named: Iterable[tuple[str, torch.Tensor]]) -> list[Span]:
 
 
 def _reach(tensor: torch.Tensor) -> int:
-    """Return the bytes from a tensor's first element to the end of its last."""
-    shape = [int(size) for size in tensor.shape]
-    if 0 in shape:
-        return 0
-    last = sum((size - 1) * step for size, step in zip(shape, tensor.stride(), strict=True))
-    return int((1 + last) * tensor.dtype.itemsize)
+    return reach([int(size) for size in tensor.shape], tensor.stride(), int(tensor.dtype.itemsize))
 
 
 def _kind(tensor: torch.Tensor) -> str:

@@ -6,7 +6,7 @@ plain constants.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -103,6 +103,13 @@ def dtype_of(name: str) -> torch.dtype:
     if not isinstance(found, torch.dtype):
         raise UnstorableError(f"this torch has no type {name}")
     return found
+
+
+def reach(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> int:
+    """Return the bytes from a tensor's first element to the end of its last."""
+    if 0 in shape:
+        return 0
+    return (1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))) * itemsize
 
 
 def tensors_of(value: Any) -> Iterator[torch.Tensor]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from foundry.engines.signatures import is_tensor, reach
+from foundry.engines.signatures import is_tensor, reach_of
 
 Span = tuple[int, int]
 """First byte and the one behind the last."""
@@ -45,7 +45,7 @@ def addresses(recorded: Any, base: int) -> list[int]:
 def _lies(shown: Any, recorded: Any, given: Sequence[Span]) -> bool:
     if shown[2:] != recorded[2:] or len(shown[1]) != len(recorded[1]):
         return False
-    begin, size = recorded[0], reach(recorded)
-    if begin == shown[0] and size <= reach(shown):
+    begin, size = recorded[0], reach_of(recorded)
+    if begin == shown[0] and size <= reach_of(shown):
         return True
     return any(low <= begin and begin + size <= high for low, high in given)

@@ -10,6 +10,7 @@ call would have left them, where the archive proves that a run of the model woul
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +19,8 @@ from foundry.engines import torch_seam
 from foundry.engines.passes import Claim, Pass
 from foundry.engines.vllm import keys
 from foundry.engines.vllm.following import Span, addresses, follows, given_by
+from foundry.engines.vllm.release import WRAPPER
+from foundry.engines.vllm.start import Start
 from foundry.torch.tensors import UnstorableError
 
 
@@ -126,6 +129,17 @@ class Pieces:
             self._numbers[id(this)] = len(self._numbers)
             self._held.append(this)
         return f"{self._numbers[id(this)]}/{keys.of_batch(descriptor)}"
+
+
+@contextmanager
+def answering(start: Start, own: Pass) -> Iterator[None]:
+    """Answer for the pieces of a start's model during the block; they stand in `start.pieces` then."""
+    start.pieces = Pieces(own, importlib.import_module(WRAPPER))
+    try:
+        with start.pieces.patched():
+            yield
+    finally:
+        start.pieces = None
 
 
 def about_to_capture(module: Any, this: Any) -> Any | None:

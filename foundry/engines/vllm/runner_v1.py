@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from typing import Any
 
 from foundry.engines.vllm import keys
-from foundry.engines.vllm.pieces import Pieces
-from foundry.engines.vllm.release import WRAPPER
+from foundry.engines.vllm.pieces import answering
 from foundry.engines.vllm.start import of
 
 
@@ -20,12 +18,8 @@ def capture_model(plain: Callable[..., int], runner: Any) -> int:
     own = start.lay_ground(runner)
     if own is None:
         return plain(runner)
-    pieces = start.pieces = Pieces(own, importlib.import_module(WRAPPER))
-    try:
-        with pieces.patched():
-            return plain(runner)
-    finally:
-        start.pieces = None
+    with answering(start, own):
+        return plain(runner)
 
 
 def warm_up_and_capture(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -12,8 +11,7 @@ import torch
 from foundry.engines import notes, torch_seam
 from foundry.engines.passes import Pass
 from foundry.engines.vllm import keys
-from foundry.engines.vllm.pieces import Pieces
-from foundry.engines.vllm.release import WRAPPER
+from foundry.engines.vllm.pieces import answering
 from foundry.engines.vllm.start import OUTPUTS, Start, of
 from foundry.torch.tensors import dtype_of
 
@@ -30,12 +28,10 @@ def capture_model(plain: Callable[..., int], runner: Any) -> int:
     if own is None:
         return plain(runner)
     runner.cudagraph_manager._foundry_start = start
-    pieces = start.pieces = Pieces(own, importlib.import_module(WRAPPER))
     try:
-        with pieces.patched():
+        with answering(start, own):
             return plain(runner)
     finally:
-        start.pieces = None
         del runner.cudagraph_manager._foundry_start
 
 

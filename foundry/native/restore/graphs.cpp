@@ -51,11 +51,12 @@ Reason Session::wait(uint32_t index) {
     bool before_its_turn = false;
     {
         std::unique_lock<std::mutex> lock(mutex);
-        before_its_turn = state.work == Work::idle && is_ahead(index);
         claimed = claim(lock, state.work);
         if (claimed == Claim::ended) return state.reason;
-        if (claimed == Claim::mine) state.context = borrowed_context.context();
-        before_its_turn = before_its_turn && claimed == Claim::mine;
+        if (claimed == Claim::mine) {
+            state.context = borrowed_context.context();
+            before_its_turn = is_ahead(index);
+        }
         if (before_its_turn) ahead++;
     }
     if (claimed == Claim::overdue) return overdue();
