@@ -38,6 +38,8 @@ HOLD = "FOUNDRY_HOLD"
 """How the reasons begin for which a process that gives its restore up waits for its parent to end it; or `any`."""
 COMMAND = "FOUNDRY_COMMAND"
 """Which process is the command itself: `self:PID`, the one that foundry becomes, or `child:PID` of foundry."""
+PROCESS = "FOUNDRY_PROCESS"
+"""`PID:NAME`: what `multiprocessing` calls the process with that number, which tells it so itself."""
 EARLY = "FOUNDRY_EARLY"
 """`ROLE:DEVICE,DEVICE`: the command, if it has that role, makes driver and contexts ready before it asks for them."""
 ADAPTERS = "FOUNDRY_ADAPTERS"
@@ -64,6 +66,7 @@ TRACEBACK = "FOUNDRY_TRACEBACK"
 
 OF_A_SESSION = (
     MODE, SPOOL, IMAGE, BUILDING, ALLOW, QUIET, STATUS, WITNESS, CHECK, AVOID, HOLD, COMMAND, EARLY, OPENED, UPDATE,
+    PROCESS,
 )  # fmt: skip
 """What a hooked process is told; never passed on to a command that runs without the hook."""
 

@@ -72,8 +72,9 @@ def for_restore(
     result.update({env.MODE: "restore", env.SPOOL: str(spool), env.STATUS: str(status), env.IMAGE: str(image)})
     if building:
         result[env.BUILDING] = str(building)
+    result[env.COMMAND] = f"{'self' if replaces else 'child'}:{os.getpid()}"
     if early:
-        result.update({env.EARLY: early, env.COMMAND: f"{'self' if replaces else 'child'}:{os.getpid()}"})
+        result[env.EARLY] = early
     if codes := ",".join(sorted(allowed)):
         result[env.ALLOW] = codes
     if check or only_equal:

@@ -30,6 +30,9 @@ def begin() -> None:
         from _foundry_opened import Opened  # type: ignore[import-not-found]
 
         sys.addaudithook(Opened(log))
+    from _foundry_names import Names  # type: ignore[import-not-found]
+
+    sys.meta_path.insert(0, Names())
     if os.environ.get("FOUNDRY_ADAPTERS") != "0":
         sys.meta_path.insert(0, FirstImport())
 

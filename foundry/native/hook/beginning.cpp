@@ -20,8 +20,6 @@ extern char **environ;
 namespace foundry {
 namespace {
 
-using Lines = std::vector<std::string>;
-
 // The driver's own, and those that say which devices there are. Loading when needed is what it does anyway.
 constexpr const char *prefixes[] = {"CUDA_", "NVIDIA_"};
 constexpr const char *usual = "CUDA_MODULE_LOADING=LAZY";
@@ -49,7 +47,15 @@ void forked_child() {
     told.store(false);
 }
 
-// The strings of a file under /proc, each ended by a zero byte.
+std::vector<char *> pointers(Lines &lines) {
+    std::vector<char *> found;
+    for (std::string &line : lines) found.push_back(line.data());
+    found.push_back(nullptr);
+    return found;
+}
+
+} // namespace
+
 Lines strings_of(const char *path) {
     std::string content;
     char part[4096];
@@ -61,15 +67,6 @@ Lines strings_of(const char *path) {
     for (size_t at = 0; at < content.size(); at += found.back().size() + 1) found.emplace_back(content.c_str() + at);
     return found;
 }
-
-std::vector<char *> pointers(Lines &lines) {
-    std::vector<char *> found;
-    for (std::string &line : lines) found.push_back(line.data());
-    found.push_back(nullptr);
-    return found;
-}
-
-} // namespace
 
 bool is_command() {
     const char *text = getenv("FOUNDRY_COMMAND");

@@ -7,6 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <string>
+
+#include "beginning.h"
+
 namespace foundry {
 namespace {
 
@@ -43,6 +48,59 @@ const char *rank_value() {
     return nullptr;
 }
 
+// What `multiprocessing` calls this process (`engines/site/_foundry_names.py`), null where it is not one of its own.
+// The variable is inherited, so it says of which process it speaks.
+const char *process_name() {
+    const char *value = getenv("FOUNDRY_PROCESS");
+    char *end = nullptr;
+    if (!value || strtol(value, &end, 10) != getpid() || *end != ':' || !end[1]) return nullptr;
+    return end + 1;
+}
+
+// Processes that a command starts side by side come to the driver in an order of chance, but differ in their arguments.
+// Long numbers in these (ports, processes, times) are other ones in each run, and do not count.
+uint32_t digest_of_arguments() {
+    uint32_t digest = 2166136261u; // FNV-1a
+    auto add = [&](char letter) { digest = (digest ^ static_cast<unsigned char>(letter)) * 16777619u; };
+    Lines words = strings_of("/proc/self/cmdline");
+    if (!words.empty()) words.erase(words.begin()); // the program's own name
+    for (const std::string &word : words) {
+        for (size_t at = 0, end; at < word.size(); at = end) {
+            end = std::min(word.find_first_not_of("0123456789", at), word.size());
+            if (end - at >= 4) {
+                add('#');
+                continue;
+            }
+            end = std::max(end, at + 1);
+            std::for_each(word.begin() + static_cast<ptrdiff_t>(at), word.begin() + static_cast<ptrdiff_t>(end), add);
+        }
+        add(0);
+    }
+    return digest;
+}
+
+// Of the role, all but the number that tells processes of one name apart. True: it is that of a rank, and no number is
+// needed for the first of it.
+bool base_of(char *base, size_t size) {
+    const char *rank = rank_value(), *name = process_name();
+    if (rank && name)
+        snprintf(base, size, "rank-%.48s.%.48s", rank, name);
+    else if (rank)
+        snprintf(base, size, "rank-%.64s", rank);
+    else if (name)
+        snprintf(base, size, "%.96s", name);
+    else
+        executable_name(base, size);
+    if (!rank && !name && getenv("FOUNDRY_COMMAND") && !is_command()) {
+        char more[16];
+        snprintf(more, sizeof more, ".%08x", digest_of_arguments());
+        const size_t length = std::min(strlen(base), size - sizeof more);
+        snprintf(base + length, size - length, "%s", more);
+    }
+    make_plain(base);
+    return rank && !name;
+}
+
 int make_folder(const char *session, const char *role, char *folder, size_t size) {
     if (snprintf(folder, size, "%s/%s", session, role) >= static_cast<int>(size)) return ENAMETOOLONG;
     return mkdir(folder, 0700) == 0 ? 0 : errno;
@@ -65,35 +123,21 @@ void executable_name(char *name, size_t size) {
 
 void role_expected(char *role, size_t size) {
     char base[128];
-    if (const char *rank = rank_value()) {
-        snprintf(role, size, "rank-%.64s", rank);
-    } else {
-        executable_name(base, sizeof base);
-        snprintf(role, size, "%s-0", base);
-    }
-    make_plain(role);
+    const bool of_rank = base_of(base, sizeof base);
+    snprintf(role, size, of_rank ? "%.120s" : "%.120s-0", base);
 }
 
 int role_claim(const char *session, char *role, size_t role_size, char *folder, size_t folder_size) {
     char base[128];
-    const char *rank = rank_value();
-    if (rank) {
-        snprintf(base, sizeof base, "rank-%.64s", rank);
-        make_plain(base);
-        snprintf(role, role_size, "%s", base);
-        int error = make_folder(session, role, folder, folder_size);
-        if (error != EEXIST) return error;
-    } else {
-        executable_name(base, sizeof base);
-        make_plain(base);
-    }
+    const bool of_rank = base_of(base, sizeof base);
+    role_expected(role, role_size);
+    int error = make_folder(session, role, folder, folder_size);
     // A second process of one rank (a helper that it started) gets a name of its own behind a dot.
-    for (unsigned number = rank ? 1 : 0; number < most_roles; ++number) {
-        snprintf(role, role_size, rank ? "%s.%u" : "%s-%u", base, number);
-        int error = make_folder(session, role, folder, folder_size);
-        if (error != EEXIST) return error;
+    for (unsigned number = 1; error == EEXIST && number < most_roles; ++number) {
+        snprintf(role, role_size, of_rank ? "%.120s.%u" : "%.120s-%u", base, number);
+        error = make_folder(session, role, folder, folder_size);
     }
-    return EEXIST;
+    return error;
 }
 
 } // namespace foundry

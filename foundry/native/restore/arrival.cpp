@@ -6,6 +6,7 @@
 #include "image.h"
 
 #include <cerrno>
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <time.h>
@@ -49,12 +50,29 @@ bool is_link(const std::string &path) {
     return readlink(path.c_str(), &first, 1) == 1;
 }
 
+// Why there is no image where those of other processes are; "" where there are none.
+std::string absent(const std::string &path) {
+    constexpr std::string_view ending = ".image";
+    const std::string folder = path.substr(0, path.rfind('/')), name = path.substr(path.rfind('/') + 1);
+    if (!access(path.c_str(), F_OK) || errno != ENOENT || !name.ends_with(ending)) return {};
+    DIR *listed = opendir(folder.c_str());
+    bool others = false;
+    for (const dirent *entry; listed && (entry = readdir(listed));)
+        others |= std::string_view(entry->d_name).ends_with(ending);
+    if (listed) closedir(listed);
+    return others ? "the archive has no process `" + name.substr(0, name.size() - ending.size()) + "`" : std::string();
+}
+
 } // namespace
 
 ImagePointer arriving_image(const std::string &path, std::string &reason) {
     const char *building = setting("FOUNDRY_BUILDING");
     ImagePointer image = open_image(path.c_str(), reason);
-    if (image || !building || !*building) return image;
+    if (image) return image;
+    if (!building || !*building) {
+        if (std::string missing = absent(path); !missing.empty()) reason = std::move(missing);
+        return image;
+    }
 
     const std::string coming = building + path.substr(path.rfind('/'));
     const Maker maker(building);
@@ -76,7 +94,9 @@ ImagePointer arriving_image(const std::string &path, std::string &reason) {
         }
         last = maker.ended() || !is_link(coming); // then what it made is there to be seen
     }
-    if (std::string fault = maker.fault(); !fault.empty()) reason = std::move(fault);
+    std::string fault = maker.fault();
+    if (fault.empty()) fault = absent(path);
+    if (!fault.empty()) reason = std::move(fault);
     return image;
 }
 

@@ -53,13 +53,31 @@ def test_a_process_that_is_not_hooked_is_as_without_it(tmp_path: Path) -> None:
 def test_a_hooked_process_gets_one_finder_and_no_module_of_weight(tmp_path: Path) -> None:
     plain, beside = shown(tmp_path), shown(SITE, tmp_path)
     assert beside[0] == plain[0]
-    assert beside[1] - plain[1] <= {"sitecustomize", "_foundry_start"}
-    assert beside[2] == ["FirstImport", *plain[2]]
+    assert beside[1] - plain[1] <= {"sitecustomize", "_foundry_start", "_foundry_names"}
+    assert beside[2] == ["FirstImport", "Names", *plain[2]]
 
 
 @pytest.mark.parametrize(("value", "there"), [("0", False), ("1", True), ("", True), ("off", True)])
 def test_adapters_come_unless_they_are_switched_off(value: str, there: bool) -> None:
     assert ("FirstImport" in shown(SITE, variables={"FOUNDRY_ADAPTERS": value})[2]) == there
+
+
+def test_a_process_of_multiprocessing_tells_its_name_and_its_children_do_not_take_it(tmp_path: Path) -> None:
+    program = tmp_path / "named.py"
+    program.write_text(
+        "import multiprocessing, os, subprocess, sys\n"
+        'SHOW = \'import os; print(os.environ.get("FOUNDRY_PROCESS", "0:").split(":", 1)[0] == str(os.getpid()))\'\n'
+        "def work():\n"
+        "    print(os.environ['FOUNDRY_PROCESS'] == f'{os.getpid()}:a b', flush=True)\n"
+        "    subprocess.run([sys.executable, '-c', SHOW], check=True)\n"
+        "if __name__ == '__main__':\n"
+        "    for method in ('spawn', 'fork', 'forkserver'):\n"
+        "        process = multiprocessing.get_context(method).Process(target=work, name='a b')\n"
+        "        process.start(); process.join()\n"
+        "        assert process.exitcode == 0\n"
+        "    print('FOUNDRY_PROCESS' in os.environ, type(sys.meta_path[0]).__name__)\n"
+    )
+    assert python(str(program), path=(SITE,)).stdout.split() == ["True", "False"] * 3 + ["False", "FirstImport"]
 
 
 @pytest.mark.parametrize("option", ["-I", "-E", "-S"])

@@ -82,10 +82,11 @@ def test_where_images_come_in_is_told_and_never_inherited(libraries: Path) -> No
 
 
 def test_an_early_start_names_the_command(libraries: Path) -> None:
-    base = {"FOUNDRY_EARLY": "other-0:0", "FOUNDRY_COMMAND": "child:1"}
-    names = set(base)
+    base = {"FOUNDRY_EARLY": "other-0:0", "FOUNDRY_COMMAND": "child:1", "FOUNDRY_PROCESS": "1:Worker"}
+    names = {"FOUNDRY_EARLY", "FOUNDRY_COMMAND"}
     made = environment.for_restore(base, image=Path("/i"), simulated=False, **SESSION)
-    assert names & made.keys() == set()
+    assert base.keys() & made.keys() == {"FOUNDRY_COMMAND"}
+    assert made["FOUNDRY_COMMAND"] == f"child:{os.getpid()}"
     for replaces, process in ((False, "child"), (True, "self")):
         made = environment.for_restore(
             base, image=Path("/i"), simulated=False, early="python-0:0", replaces=replaces, **SESSION
