@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -48,6 +48,16 @@ def with_files(
         return replace(capture, findings=tuple(findings)), findings
     findings = [*findings, *found.findings]
     return replace(add_files(capture, files), findings=tuple(findings)), findings
+
+
+def has_more(collector: Collector | None, names: Container[tuple[str, str]]) -> bool:
+    """Tell whether there are files by now, (cache, path), that an archive does not have."""
+    if collector is None:
+        return False
+    try:
+        return any(file[:2] not in names for file in collector.collect().files)
+    except Exception:  # what went wrong was told, or will be, where the files are added
+        return False
 
 
 def files_of(capture: Capture) -> list[CacheFile]:

@@ -117,6 +117,7 @@ class CaptureRun:
         self._status = Status(workspace.status)
         self.packed: Packed | None = None
         self._caches: Collector | None = None
+        self._cached: set[tuple[str, str]] = set()
         self._start_files: prefetching.Recording | None = None
         self._product: Product | None = None
         self._told: Product | None = None
@@ -216,7 +217,7 @@ class CaptureRun:
         )
         before = self._product
         graphs = sum(len(process.graphs) for process in capture.processes)
-        if before and graphs <= before.graphs and _gave_up(findings) <= _gave_up(before.findings):
+        if before and self._adds_nothing(before, graphs, findings):
             return
         if self._request.thin:
             capture = self.lean(capture)
@@ -224,11 +225,18 @@ class CaptureRun:
                 self._listener.warn("nothing is left out: no kernel image was found again in a library file here")
         if self._caches:
             capture, findings = caching.with_files(capture, findings, self._caches, self.earlier)
+            self._cached = {(file.cache, file.path) for file in capture.files}
         if self._start_files:
             capture = self._start_files.added(capture, self._listener)
         self._product = self._put(capture, findings, again=before is not None)
         if self._request.prove:
             self.packed = Packed(capture, findings, ranges)
+
+    def _adds_nothing(self, before: Product, graphs: int, findings: Sequence[Finding]) -> bool:
+        if graphs > before.graphs or _gave_up(findings) - _gave_up(before.findings):
+            return False
+        # A server that is ready may still compile kernels for its first requests.
+        return graphs < before.graphs or not caching.has_more(self._caches, self._cached)
 
     def _put(self, capture: Model, findings: list[Finding], *, again: bool) -> Product | None:
         return product.write(capture, findings, self._target, force=self._replace or again)

@@ -102,6 +102,29 @@ class TestCapture:
         assert report["cache_files"] == len(listed(foundry_command, foundry_command.work / "a.fdry"))
         assert report["cache_bytes"] > 500
 
+    def test_what_is_built_for_the_first_requests_is_kept_too(self, foundry_command: CommandLine) -> None:
+        server = foundry_command.start("capture", "-o", "a.fdry", "--", *command("--commit", "--serve"))
+        read_until(server.stderr, "wrote")
+        before = listed(foundry_command, foundry_command.work / "a.fdry")
+        caching_program.triton_kernel(foundry_command.folder / "home" / ".triton" / "cache" / "LATE", "first_request")
+        server.terminate()
+        _, errors = server.communicate(timeout=30)
+        after = listed(foundry_command, foundry_command.work / "a.fdry")
+        assert {path for _, path in after.keys() - before.keys()} == {
+            f"LATE/{file}"
+            for file in (
+                "__grp__first_request.json",
+                *(f"first_request.{e}" for e in ("cubin", "json", "ptx", "source")),
+            )
+        }
+        assert errors.count("wrote") == 1
+
+    def test_nothing_is_written_again_where_nothing_was_built(self, foundry_command: CommandLine) -> None:
+        server = foundry_command.start("capture", "-o", "a.fdry", "--", *command("--commit", "--serve"))
+        read_until(server.stderr, "wrote")
+        server.terminate()
+        assert "wrote" not in server.communicate(timeout=30)[1]
+
     def test_inspect_shows_the_size_of_each(self, foundry_command: CommandLine, archive: Path) -> None:
         lines = foundry_command.run("inspect", "--files", archive).stdout.splitlines()
         sizes: dict[str, int] = {}
