@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
@@ -40,4 +41,9 @@ def is_tensor(value: Any) -> bool:
 def reach_of(tensor: Any) -> int:
     """Return the bytes from the first element of a tensor in a signature to the end of its last."""
     _, shape, strides, dtype, _ = tensor
-    return reach(shape, strides, int(dtype_of(dtype).itemsize))
+    return reach(shape, strides, _item_size(dtype))
+
+
+@functools.cache
+def _item_size(dtype: str) -> int:
+    return int(dtype_of(dtype).itemsize)

@@ -6,9 +6,9 @@ A restore skips warm-up and capture, so these must leave nothing in the allocato
 from __future__ import annotations
 
 import contextlib
-import gc
 import hashlib
 from collections.abc import Iterator
+from gc import collect
 from typing import Any
 
 import torch
@@ -34,7 +34,7 @@ def settle(device: torch.device) -> None:
 
     Runs at the same point of a capture and of a restore, so that what it frees is the same in both.
     """
-    gc.collect()
+    collect()
     torch.cuda.synchronize(device)
     clear_workspaces()
     torch.cuda.empty_cache()

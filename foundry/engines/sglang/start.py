@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from foundry import capi
 from foundry.capi import Hook, Mode
-from foundry.engines import notes, starting
+from foundry.engines import garbage, notes, starting
 from foundry.engines.passes import Pass
 from foundry.engines.protocol import tell
 from foundry.engines.sglang import settings
@@ -96,7 +97,8 @@ def cuda_graphs(plain: Callable[..., Any], runner: Any, *args: Any, **kwargs: An
     except Exception as error:
         start.refuse(line(error))
     try:
-        result = plain(runner, *args, **kwargs)
+        with garbage.spared() if start.restores else nullcontext():
+            result = plain(runner, *args, **kwargs)
     finally:
         start.current = None
     try:

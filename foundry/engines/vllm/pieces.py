@@ -12,10 +12,10 @@ from __future__ import annotations
 import dataclasses
 import importlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from foundry.engines import torch_seam
+from foundry.engines import garbage, torch_seam
 from foundry.engines.passes import Claim, Pass
 from foundry.engines.vllm import keys
 from foundry.engines.vllm.following import Span, addresses, follows, given_by
@@ -136,7 +136,7 @@ def answering(start: Start, own: Pass) -> Iterator[None]:
     """Answer for the pieces of a start's model during the block; they stand in `start.pieces` then."""
     start.pieces = Pieces(own, importlib.import_module(WRAPPER))
     try:
-        with start.pieces.patched():
+        with start.pieces.patched(), garbage.spared() if own.restores else nullcontext():
             yield
     finally:
         start.pieces = None

@@ -11,7 +11,7 @@ import torch
 
 from foundry import capi
 from foundry.capi import Hook, Mode
-from foundry.engines import notes, starting
+from foundry.engines import garbage, notes, starting
 from foundry.engines.passes import Pass
 from foundry.engines.protocol import tell, version_of
 from foundry.engines.starting import line
@@ -101,7 +101,7 @@ def available_memory(plain: Callable[[Any], int], worker: Any) -> int:
         if _compiles(worker) or not worker.use_v2_model_runner:
             options = {"skip_attn": True} if worker.use_v2_model_runner else {}
             runner = worker.model_runner
-            with _apart(start, "compiled model"):
+            with _apart(start, "compiled model"), garbage.paused():
                 runner._dummy_run(runner.max_num_tokens, is_profile=True, **options)
         start.hook.count("profile_runs_skipped")
         pinned = int(start.note["kv_cache_bytes"])
