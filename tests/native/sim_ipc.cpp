@@ -1,4 +1,5 @@
-// Memory of one process in another, by handle: same bytes both ways, opened often, closed, freed first, owner gone.
+// Memory of one process in another, by handle: same bytes both ways, opened often, closed, freed first, owner gone,
+// and kept by a child of it.
 #include "sim_test.h"
 
 #include <csignal>
@@ -50,6 +51,9 @@ void be_the_owner() {
     CHECK(cuMemsetD32_v2(small, 13, 1)); // new memory there would be other memory
     CHECK(cuMemFree_v2(large));
     put(to_child[1], 'f');
+    const pid_t child = fork();
+    if (child == 0) alarm(30);
+    if (child > 0) put(to_child[1], child);
     pause();
 }
 
@@ -82,8 +86,14 @@ void be_the_other(pid_t owner) {
     EXPECT(CUDA_ERROR_INVALID_VALUE, cuIpcCloseMemHandle(large));
     EXPECT(CUDA_ERROR_INVALID_VALUE, cuIpcOpenMemHandle_v2(&address, shared.large, 1));
     CHECK(cuIpcCloseMemHandle(small));
+    const auto child = take<pid_t>(to_child[0]);
     REQUIRE(kill(owner, SIGKILL) == 0 && waitpid(owner, nullptr, 0) == owner);
-    EXPECT(CUDA_ERROR_MAP_FAILED, cuIpcOpenMemHandle_v2(&address, shared.small, 1));
+    const CUdeviceptr kept = opened(shared.small);
+    REQUIRE(word_at(kept) == 13);
+    CHECK(cuIpcCloseMemHandle(kept));
+    REQUIRE(kill(child, SIGKILL) == 0); // another's to wait for
+    while (cuIpcOpenMemHandle_v2(&address, shared.small, 1) == CUDA_SUCCESS) CHECK(cuIpcCloseMemHandle(address));
+    EXPECT(CUDA_ERROR_INVALID_HANDLE, cuIpcOpenMemHandle_v2(&address, shared.small, 1));
 }
 
 } // namespace

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cases.driver_shell import make_shell
@@ -40,16 +41,26 @@ def sharing(bench: Bench) -> Path:
 
 @pytest.fixture(scope="module")
 def plainly(bench: Bench, sharing: Path) -> dict[str, list[str]]:
-    """What each scenario says without the hook."""
+    """What each scenario says without the hook, but for what is to differ."""
     runs = {what: bench.run(sharing, bench.folder / what, what, mode=None) for what in SCENARIOS}
     assert {what: run.code for what, run in runs.items()} == dict.fromkeys(SCENARIOS, 0)
-    return {what: said(run.lines) for what, run in runs.items()}
+    return {what: scenario_for_gpus().expected(what, said(run.lines)) for what, run in runs.items()}
 
 
 @pytest.fixture(scope="module")
 def exchanged(sharing: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A capture of the usual exchange."""
     return Program([str(sharing), "exchange"]).captured(tmp_path_factory.mktemp("exchanged") / "captured", 7)
+
+
+def scenario_for_gpus() -> Any:
+    """The module of the runs on GPUs."""
+    sys.path.insert(0, str(ROOT / "tests" / "gpu"))
+    try:
+        import two_gpus
+    finally:
+        sys.path.pop(0)
+    return two_gpus
 
 
 def said(lines: list[str]) -> list[str]:
@@ -107,12 +118,33 @@ def test_the_scenario_for_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     """Through the commands, as it is run on two GPUs; here it shows that it finds what it looks for."""
     for name, value in command_environment().items():
         monkeypatch.setenv(name, value)
-    sys.path.insert(0, str(ROOT / "tests" / "gpu"))
-    from two_gpus import shared_memory
+    scenario = scenario_for_gpus()
+    found = scenario.shared_memory(tmp_path, 2, ("exchange", "forked"), simulated=True)
+    assert {name: scenario.other_answers(name, found[name]) for name in found} == {"exchange": [], "forked": []}
+    assert found["exchange"]["graphs"] == {"restorable": 4, "refused": 2}
+    assert [len(found[name]["by_design"]) for name in ("exchange", "forked")] == [0, 1]
 
-    found = shared_memory(tmp_path, 2, ("exchange",), simulated=True)["exchange"]
-    assert found["same"] == {"captured": True, "restored": True}
-    assert found["graphs"] == {"restorable": 4, "refused": 2}
+
+@pytest.mark.parametrize(
+    ("name", "plain", "hooked", "problems"),
+    [
+        ("freed", "anew 0", "anew 1", []),
+        ("freed", "anew 1", "anew 1", []),
+        ("freed", "anew 0", "anew 0", ["said 'rank 1 anew 0'", "did not say 'rank 1 anew 1'"]),
+        ("freed", "anew 400", "anew 1", ["said 'rank 1 anew 1'", "did not say 'rank 1 anew 400'"]),
+        ("many", "anew 0", "anew 1", ["said 'rank 1 anew 1'", "did not say 'rank 1 anew 0'"]),
+        ("forked", "owner-gone 0 still 3", "owner-gone 400 still 3", []),
+        (
+            *("forked", "owner-gone 0 still 3", "owner-gone 205 still 3"),
+            ["said 'rank 1 owner-gone 205 still 3'", "did not say 'rank 1 owner-gone 400 still 3'"],
+        ),
+        ("killed", "owner-gone 400 still 3", "owner-gone 400 still 3", []),
+    ],
+)
+def test_what_may_differ_on_a_gpu(name: str, plain: str, hooked: str, problems: list[str]) -> None:
+    """Named lines in named scenarios, nothing else."""
+    found = {"plain": ["rank 0 x", f"rank 1 {plain}"], "said": {"restored": ["rank 0 x", f"rank 1 {hooked}"]}}
+    assert scenario_for_gpus().other_answers(name, found) == [f"{name} restored: {one}" for one in problems]
 
 
 def test_speed_is_measured(bench: Bench, sharing: Path, tmp_path: Path) -> None:
@@ -210,7 +242,8 @@ def test_an_owner_that_does_not_answer_is_not_waited_for_long(sharing: Path, ben
     ("what", "reason"),
     [
         ("freed", "(CUresult 1): its process has freed it"),
-        ("killed", "(CUresult 205): its process is not there any more"),
+        ("killed", "(CUresult 400): its process is not there any more"),
+        ("forked", "(CUresult 400): its process is not there any more"),
     ],
 )
 def test_what_cannot_be_opened_is_told_once_with_the_reason(

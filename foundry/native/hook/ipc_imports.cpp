@@ -85,14 +85,10 @@ const char *map_files(Entry &entry, const IpcAnswer &answer, const std::vector<i
 const char *make(Entry &entry, CUresult *result) {
     IpcAnswer answer{};
     std::vector<int> files;
-    bool gone;
     *result = CUDA_ERROR_MAP_FAILED;
     if (!real.cuMemImportFromShareableHandle || !real.cuMemAddressReserve || !real.cuMemMap)
         return "the driver has no virtual memory management";
-    if (const char *problem = ipc_ask(entry.handle, &answer, &files, &gone)) {
-        if (gone) *result = CUDA_ERROR_INVALID_VALUE;
-        return problem;
-    }
+    if (const char *problem = ipc_ask(entry.handle, &answer, &files, result)) return problem;
     const char *problem = map_files(entry, answer, files, result);
     for (int file : files) close(file);
     answer.role[sizeof answer.role - 1] = 0;

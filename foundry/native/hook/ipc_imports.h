@@ -12,8 +12,9 @@ struct IpcImport {
     CUcontext context; // that opened it
 };
 
-// Opens it for the current context and its device; again, it gives the same address and counts. A driver's error, or
-// CUDA_ERROR_MAP_FAILED where the owner is not to be reached, CUDA_ERROR_INVALID_VALUE where it has freed the memory.
+// Opens it for the current context and its device; again, it gives the same address and counts. A driver's error, or as
+// a driver CUDA_ERROR_INVALID_HANDLE where the owner is not there any more, CUDA_ERROR_INVALID_VALUE where it has freed
+// the memory; CUDA_ERROR_MAP_FAILED where it does not answer.
 CUresult ipc_open(const IpcHandle &handle, CUdeviceptr *address);
 
 // *ours = false: not opened here. At the last close the memory is unmapped when the work of its context has ended;

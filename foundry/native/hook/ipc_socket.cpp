@@ -98,11 +98,14 @@ void take_files(msghdr *message, std::vector<int> *files) {
     }
 }
 
-const char *ask(int connection, const IpcHandle &handle, IpcAnswer *answer, std::vector<int> *files, bool *gone) {
+const char *ask(int connection, const IpcHandle &handle, IpcAnswer *answer, std::vector<int> *files, CUresult *result) {
     sockaddr_un name;
     const socklen_t length = name_of(handle.process, &name);
-    if (patiently(connection, [&] { return connect(connection, reinterpret_cast<sockaddr *>(&name), length); }) < 0)
-        return errno == EAGAIN ? late : "its process is not there any more";
+    if (patiently(connection, [&] { return connect(connection, reinterpret_cast<sockaddr *>(&name), length); }) < 0) {
+        if (errno != ECONNREFUSED) return errno == EAGAIN || errno == EINTR ? late : silent;
+        *result = CUDA_ERROR_INVALID_HANDLE;
+        return "its process is not there any more";
+    }
     if (!same_user(connection)) return "its process is another user's";
     if (patiently(connection, [&] { return send(connection, &handle, sizeof handle, MSG_NOSIGNAL); }) < 0)
         return errno == EAGAIN ? late : silent;
@@ -119,7 +122,7 @@ const char *ask(int connection, const IpcHandle &handle, IpcAnswer *answer, std:
     if (got == 0) return silent;
     if (got != sizeof *answer || (message.msg_flags & MSG_TRUNC)) return "its process has another version of Foundry";
     if (!answer->known) {
-        *gone = true;
+        *result = CUDA_ERROR_INVALID_VALUE;
         return "its process has freed it";
     }
     if (message.msg_flags & MSG_CTRUNC) return "there is no file descriptor left for it";
@@ -146,11 +149,11 @@ const char *ipc_listen(const uint8_t process[16]) {
     return "there is no socket or thread to hand it over";
 }
 
-const char *ipc_ask(const IpcHandle &handle, IpcAnswer *answer, std::vector<int> *files, bool *gone) {
-    *gone = false;
+const char *ipc_ask(const IpcHandle &handle, IpcAnswer *answer, std::vector<int> *files, CUresult *result) {
+    *result = CUDA_ERROR_MAP_FAILED;
     const int connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (connection < 0) return "there is no file descriptor left for it";
-    const char *problem = ask(connection, handle, answer, files, gone);
+    const char *problem = ask(connection, handle, answer, files, result);
     close(connection);
     if (problem) {
         for (int file : *files) close(file);

@@ -13,8 +13,8 @@ namespace foundry {
 const char *ipc_listen(const uint8_t process[16]);
 
 // Asks the owner; waits no longer than patience allows. Null: *answer is one of an allocation that is known, *files has
-// a descriptor a piece, for the caller to close. Else what went wrong; *gone tells that the owner has it no more.
-const char *ipc_ask(const IpcHandle &handle, IpcAnswer *answer, std::vector<int> *files, bool *gone);
+// a descriptor a piece, for the caller to close. Else what went wrong, and *result is what a driver says of it.
+const char *ipc_ask(const IpcHandle &handle, IpcAnswer *answer, std::vector<int> *files, CUresult *result);
 
 void ipc_socket_forget();
 

@@ -6,7 +6,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -36,19 +38,36 @@ std::map<std::uint64_t, Opened> &opened() {
     return *all;
 }
 
-// The owner's file, opened anew. -1: the memory is not there any more, or its owner is not, which *error tells.
-int open_file_of(const Handle &handle, CUresult *error) {
-    *error = kill(handle.process, 0) != 0 && errno == ESRCH ? CUDA_ERROR_MAP_FAILED : CUDA_ERROR_INVALID_VALUE;
+// The file that a process has under the number of the handle's; -1: it has none, or another.
+int open_file_of(int process, const Handle &handle) {
     char path[64];
-    std::snprintf(path, sizeof path, "/proc/%d/fd/%d", handle.process, handle.file);
-    int file = open(path, O_RDWR | O_CLOEXEC);
+    std::snprintf(path, sizeof path, "/proc/%d/fd/%d", process, handle.file);
+    const int file = open(path, O_RDWR | O_CLOEXEC);
     struct stat status = {};
+    if (file >= 0 && fstat(file, &status) == 0 && status.st_ino == handle.inode) return file;
+    if (file >= 0) close(file);
+    return -1;
+}
+
+// That of a child that outlives the owner: it inherited what the owner had open.
+int open_file_of_child(const Handle &handle) {
+    int file = -1;
+    DIR *processes = opendir("/proc");
+    for (dirent *entry; file < 0 && processes && (entry = readdir(processes));)
+        if (const int process = std::atoi(entry->d_name); process > 0) file = open_file_of(process, handle);
+    if (processes) closedir(processes);
+    return file;
+}
+
+// The handle's file, opened anew. -1: the memory is not there any more, or its owner is not, which *error tells.
+int open_file(const Handle &handle, CUresult *error) {
+    const bool gone = kill(handle.process, 0) != 0 && errno == ESRCH;
+    *error = gone ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
+    const int file = gone ? open_file_of_child(handle) : open_file_of(handle.process, handle);
     unsigned char age = 0;
     const auto at = static_cast<off_t>(age_of(handle.block, handle.offset));
-    if (file >= 0 && fstat(file, &status) == 0 && status.st_ino == handle.inode && pread(file, &age, 1, at) == 1 &&
-        age == handle.age)
-        return file;
-    if (file >= 0) close(file);
+    if (file < 0 || (pread(file, &age, 1, at) == 1 && age == handle.age)) return file;
+    close(file);
     return -1;
 }
 
@@ -106,7 +125,7 @@ CUresult sim::cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle bytes, un
             return CUDA_SUCCESS;
         }
     CUresult error = CUDA_SUCCESS;
-    int file = open_file_of(handle, &error);
+    int file = open_file(handle, &error);
     if (file < 0) return error;
     void *pages = take_pages(handle.block);
     const bool mapped =

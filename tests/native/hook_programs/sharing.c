@@ -30,6 +30,11 @@ static void take(void *bytes, size_t size) {
     }
 }
 
+/* A memset may return before its bytes are there: called before the other rank is told of them. */
+static void written(void) {
+    MUST(cuCtxSynchronize());
+}
+
 static void meet(void) {
     char token = 0;
     give(&token, 1);
@@ -49,6 +54,7 @@ static CUdeviceptr allocate(size_t size) {
     CUdeviceptr address;
     MUST(cuMemAlloc(&address, size));
     MUST(cuMemsetD8(address, 0, size));
+    written();
     return address;
 }
 
@@ -159,6 +165,7 @@ static void exchange(void) {
     graph_sets("own", first, 5 + (unsigned)rank);
     graph_sets("peer", their_inside, 100 + (unsigned)rank);
     MUST(cuMemsetD32(their_small + 4092, 200 + (unsigned)rank, 1));
+    written();
     meet();
     SAY("rank %d own %u from-peer %u %u", rank, word(first + 12), word(inside + 12), word(small + 4092));
     SAY("rank %d their %u %u", rank, word(their_inside), word(their_small + 4092));
@@ -179,6 +186,7 @@ static void freed(void) {
     if (rank == 0) {
         CUdeviceptr data = allocate(2 * MEBIBYTE), gone = allocate(2 * MEBIBYTE);
         MUST(cuMemsetD32(data, 7, 1));
+        written();
         handles[0] = handle_of(data);
         handles[1] = handle_of(gone);
         MUST(cuMemFree(gone));
@@ -187,6 +195,7 @@ static void freed(void) {
         MUST(cuMemFree(data));
         data = allocate(2 * MEBIBYTE);
         MUST(cuMemsetD32(data, 8, 1));
+        written();
         handles[1] = handle_of(data);
         SAY("rank 0 other %d", memcmp(&handles[0], &handles[1], sizeof handles[0]) != 0);
         meet();
@@ -336,6 +345,7 @@ static void storm(void) {
     for (int index = 0; index < 4; ++index) {
         CUdeviceptr data = allocate(index < 2 ? 4096 : 2 * MEBIBYTE);
         MUST(cuMemsetD32(data, 77, 1));
+        written();
         mine[index] = handle_of(data);
     }
     give(mine, sizeof mine);
@@ -420,6 +430,7 @@ static int alone(int gives) {
     if (gives) {
         data = allocate(4096);
         MUST(cuMemsetD32(data, 42, 1));
+        written();
         handle = handle_of(data);
         if (write(1, &handle, sizeof handle) != sizeof handle) return 4;
         return read(0, &handle, 1) == 1 ? 0 : 5;
