@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 
 from foundry.diff.difference import Difference
 from foundry.model import Graph, Process
+from foundry.model.tables import COPY_SIDES
 from foundry.model.views import GraphView, NodeView
 
 Side = tuple[Process, Graph]
+ROW_AT, PITCH_AT = -24, 40
+"""Offsets of the first row and plane, and of pitch and height, from a side of a copy."""
+ROWS_AT = 184
+"""Offset of the height and depth of a copy."""
 
 
 def compare_graphs(where: str, left: Side, right: Side) -> Iterator[Difference]:
@@ -53,6 +59,8 @@ def _bodies(where: str, views: tuple[GraphView, GraphView], bodies: tuple[int, i
         return
     if groups[0].edges.tobytes() != groups[1].edges.tobytes():
         yield Difference(where, "edges", f"{len(groups[0].edges)} edges", f"{len(groups[1].edges)} other edges")
+    elif groups[0].order.tobytes() != groups[1].order.tobytes():
+        yield Difference(where, "edges", f"{len(groups[0].edges)} edges", "the same in another order")
     for one, other in zip(views[0].nodes(bodies[0]), views[1].nodes(bodies[1]), strict=True):
         place = f"{where}: node {one.index}"
         found = list(_nodes(place, (views[0].process, one), (views[1].process, other)))
@@ -87,12 +95,28 @@ def _described(process: Process, node: NodeView) -> dict[str, object]:
         "shared bytes": node.shared_bytes,
         "launch attributes": node.attributes,
         "parameters": node.parameters or b"",
-        "memset": node.memset,
-        "copy": node.copy or b"",
+        "memset": _memset(node.memset),
+        "copy": _copy(node.copy),
         "event": node.event,
         "event flags": _flags(process, node.event),
         "child": node.child is not None,
     }
+
+
+def _memset(row: dict[str, int] | None) -> dict[str, int] | None:
+    """Leave out the pitch of a single row, which a driver need not give back as it was set."""
+    return {**row, "pitch": 0} if row and row["height"] <= 1 else row
+
+
+def _copy(data: bytes | None) -> bytes:
+    """Leave out pitch and height of a side of which a copy takes the first row alone, as with a memset."""
+    if not data or max(struct.unpack_from("<2Q", data, ROWS_AT)) > 1:
+        return data or b""
+    told = bytearray(data)
+    for side in COPY_SIDES.values():
+        if not any(struct.unpack_from("<2Q", data, side + ROW_AT)):
+            told[side + PITCH_AT : side + PITCH_AT + 16] = bytes(16)
+    return bytes(told)
 
 
 def _flags(process: Process, event: int | None) -> int | None:

@@ -9,7 +9,7 @@ until then a server's archive may have to wait.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -146,10 +146,17 @@ def merged(before: Capture, after: Capture, reasons: Mapping[GraphName, str]) ->
         raise _refused(f"{lost[0][0]}: graph {lost[0][1]}/{lost[0][2]} did not come back: {why}")
     changed = [one for one in diff.compare(_labelled(before), _labelled(after)) if not _is_new(one)]
     if changed:
-        raise _refused(str(changed[0]))
+        raise _refused(_told(changed))
     held = {(file.cache, file.path) for file in after.files}
     files = [file for file in caching.files_of(before) if file[:2] not in held]
     return replace(add_files(after, files), context=before.context, start_files=before.start_files)
+
+
+def _told(changed: Sequence[Difference]) -> str:
+    """Tell the first in full, and of the others what they are."""
+    first, *others = changed
+    kinds = sorted({one.what for one in others})
+    return f"{first} (and {len(others)} more: {', '.join(kinds)})" if others else str(first)
 
 
 def added(before: Capture, after: Capture) -> set[GraphName]:

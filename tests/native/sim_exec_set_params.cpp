@@ -27,10 +27,11 @@ int main() {
     CHECK(cuUserObjectCreate(&object, &destroyed, gone, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
     CHECK(cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
     CUgraphExec exec = nullptr;
-    CHECK(cuGraphInstantiateWithFlags(&exec, graph, CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY));
+    CHECK(cuGraphInstantiateWithFlags(
+        &exec, graph, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY));
     cuuint64_t flags = 0;
     CHECK(cuGraphExecGetFlags(exec, &flags));
-    REQUIRE(flags == CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
+    REQUIRE(flags == CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
 
     CUDA_KERNEL_NODE_PARAMS changed = two.node(append);
     CHECK(cuGraphExecKernelNodeSetParams_v2(exec, kernel, &changed));

@@ -13,6 +13,11 @@
 
 namespace foundry::restore {
 
+// What a driver tells of the flags that an exec was instantiated with. Not the use of node priorities, which drivers of
+// CUDA 13 take but do not tell; nor the upload, which the program's call asked for and the engine's does not.
+constexpr cuuint64_t told_flags =
+    CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
+
 Respool::Respool(Session &session)
     : session_(session), records_(session.graphs.size()), images_told_(session.images.size()) {}
 
@@ -43,8 +48,7 @@ void Respool::graph_built(uint32_t graph, CUgraph built, CUgraphExec exec) {
     const auto &entry = session_.image->graphs()[graph];
     cuuint64_t flags = 0;
     if (drive(real.cuGraphExecGetFlags, exec, &flags)) flags = entry.instantiate_flags;
-    // Asked for by the program's call alone; the engine's does not upload.
-    flags |= entry.instantiate_flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
+    flags = (flags & told_flags) | (entry.instantiate_flags & ~told_flags);
     auto record = std::make_unique<GraphRecord>(built, exec, flags, session_.image->string(entry.set),
                                                 session_.image->string(entry.key));
     std::lock_guard<std::mutex> lock(mutex_);

@@ -182,11 +182,15 @@ CUresult sim::cuGraphExecDestroy(CUgraphExec hGraphExec) {
     return execs().remove(hGraphExec) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+// Drivers of CUDA 13 take the use of node priorities, but do not tell it.
+constexpr cuuint64_t told_flags =
+    CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
+
 CUresult sim::cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags) {
     Exec *exec = nullptr;
     SIM_TRY(find_exec(hGraphExec, &exec));
     if (!flags) return CUDA_ERROR_INVALID_VALUE;
-    *flags = exec->flags;
+    *flags = exec->flags & told_flags;
     return CUDA_SUCCESS;
 }
 

@@ -172,7 +172,9 @@ static void explicit_graph(CUcontext context) {
     MUST(cuGraphCreate(&outer, 0));
     MUST(cuGraphAddEmptyNode(&empty, outer, NULL, 0));
     MUST(cuGraphAddChildGraphNode(&child, outer, &empty, 1, inner));
-    finish(outer, "outer", CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
+    /* As torch does. */
+    finish(outer, "outer",
+           CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
     MUST(cuGraphDestroy(inner));
     MUST(cuGraphDestroy(outer));
 }

@@ -73,6 +73,20 @@ def test_another_graph_under_its_name_is_refused() -> None:
         merged(whole, replace(whole, processes=(replace(process, graphs=tuple(graphs)),)), {})
 
 
+def test_all_that_changed_is_named() -> None:
+    whole = capture()
+    (process,) = whole.processes
+    graphs = tuple(
+        replace(graph, metadata=graph.metadata + "!", instantiate_flags=graph.instantiate_flags ^ 1)
+        for graph in process.graphs
+    )
+    with pytest.raises(NotUpdatedError) as caught:
+        merged(whole, replace(whole, processes=(replace(process, graphs=graphs),)), {})
+    first, more = named(whole)[0], 2 * len(named(whole)) - 1
+    assert f"{process.role}: graph {first.set}/{first.key}: metadata: " in str(caught.value)
+    assert f"! (and {more} more: instantiate flags, metadata)" in str(caught.value)
+
+
 def test_graphs_that_nobody_named_may_differ() -> None:
     whole = capture()
     (process,) = whole.processes

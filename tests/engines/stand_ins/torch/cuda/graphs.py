@@ -8,6 +8,8 @@ from cuda.bindings import driver
 
 import torch
 
+FREES_ON_LAUNCH, USES_PRIORITIES = 1, 8
+
 
 class CUDAGraph:
     def __init__(self) -> None:
@@ -27,7 +29,7 @@ class CUDAGraph:
     def capture_end(self) -> None:
         torch.capturing.pop()
         made = torch.check(driver.cuStreamEndCapture(self.stream.cuda_stream))
-        self.exec = torch.check(driver.cuGraphInstantiate(made, 0))
+        self.exec = torch.check(driver.cuGraphInstantiate(made, FREES_ON_LAUNCH | USES_PRIORITIES))
         torch.check(driver.cuGraphDestroy(made))
 
     def replay(self) -> None:
