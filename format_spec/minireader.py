@@ -19,6 +19,7 @@ import zstandard
 MAGIC, END_MAGIC, MAJOR = b"\x93FDRY\r\n\x1a", b"FDRYEND\n", 1
 HEADER, ENTRY, FOOTER = struct.Struct("<8sHHIQQ"), struct.Struct("<IIIIQQQ32s"), struct.Struct("<QII32s32sHHI8s")
 SUMMARY, CAPTURE, PROCESS, ALLOCATIONS, GROUPS, BODIES, PARAMETERS, BLOBS, TIMELINE, MOVES, PREFETCH = range(1, 12)
+DEPENDENCIES = 12
 LIMITS = {**dict.fromkeys((SUMMARY, CAPTURE, PROCESS, TIMELINE, PREFETCH), 1 << 26), BLOBS: 1 << 24}
 SECTION_LIMIT, WINDOW_LIMIT, CONTAINER_LIMIT = 1 << 30, 1 << 27, 1 << 30
 WHOLE = NONE = 0xFFFFFFFF
@@ -76,7 +77,7 @@ def read_container(data):
     for kind, flags, process, _, offset, stored, raw, digest in entries:
         need(offset == at and 0 < stored <= table_at - at, "archive-layout", "overlap, hole or end")
         need(raw <= LIMITS.get(kind, SECTION_LIMIT), "archive-limit", "raw size")
-        need(not flags or SUMMARY <= kind <= PREFETCH, "archive-section-unknown", f"kind {kind}")
+        need(not flags or SUMMARY <= kind <= DEPENDENCIES, "archive-section-unknown", f"kind {kind}")
         at += stored
         if flags:
             name.update(struct.pack("<IIQ", kind, process, raw) + digest)
@@ -323,6 +324,24 @@ def read_moves(raw, process):
     return found
 
 
+def read_dependencies(raw, groups):
+    """Return the nodes with their dependencies in an order of their own, as the nodes that these are."""
+    columns = Columns(raw)
+    count, places = columns.column(4, 2)
+    rows, places = list(zip(columns.column(4, count), columns.column(4, count), strict=True)), columns.column(4, places)
+    columns.finish()
+    content(rows == sorted(set(rows)), "dependencies out of order")
+    found, at = [], 0
+    for group, node in rows:
+        starts = [edge["start"] for edge in groups[group]["edges"] if edge["end"] == node]
+        own, at = places[at : at + len(starts)], at + len(starts)
+        plain = list(range(len(starts)))
+        content(own != plain and sorted(own) == plain, "dependencies are in no other order")
+        found.append({"group": group, "node": node, "starts": [starts[place] for place in own]})
+    content(at == len(places), "dependencies that no node has")
+    return found
+
+
 def read(data):
     """Read an archive."""
     version, identity, entries = read_container(data)
@@ -340,12 +359,14 @@ def read(data):
         for number, process in enumerate(processes):
             raw = only(MOVES, number, optional=True)
             process.update({} if raw is None else {"relocations": read_moves(raw, process)})
+            raw = only(DEPENDENCIES, number, optional=True)
+            process.update({} if raw is None else {"dependencies": read_dependencies(raw, process["groups"])})
         raw = only(TIMELINE, optional=True)
         times = [{"spent": {}} for _ in processes] if raw is None else read_text(raw)["processes"]
         for process, its in zip(processes, times, strict=True):
             process["spent"] = {name: value for name, value in its["spent"].items() if wide(value) is not None}
         content(
-            all(e[2] < len(processes) for e in entries if PROCESS <= e[0] <= PARAMETERS or e[0] == MOVES),
+            all(e[2] < len(processes) for e in entries if e[0] in (*range(PROCESS, BLOBS), MOVES, DEPENDENCIES)),
             "process of a section",
         )
         parts = [(entry[2], unpack(data, entry)) for entry in entries if entry[0] == BLOBS]

@@ -44,14 +44,15 @@ class Kind(IntEnum):
     TIMELINE = 9
     RELOCATIONS = 10
     PREFETCH = 11
+    DEPENDENCIES = 12
 
 
 TEXT_KINDS = (Kind.SUMMARY, Kind.CAPTURE, Kind.PROCESS, Kind.TIMELINE, Kind.PREFETCH)
-SKIPPABLE = (Kind.SUMMARY, Kind.TIMELINE, Kind.RELOCATIONS, Kind.PREFETCH)
+SKIPPABLE = (Kind.SUMMARY, Kind.TIMELINE, Kind.RELOCATIONS, Kind.PREFETCH, Kind.DEPENDENCIES)
 """Kinds that are not critical."""
 OF_PROCESS = (Kind.PROCESS, Kind.ALLOCATIONS, Kind.GROUPS, Kind.BODIES, Kind.PARAMETERS)
 """Kinds that each process has exactly one section of."""
-OWNED = (*OF_PROCESS, Kind.RELOCATIONS)
+OWNED = (*OF_PROCESS, Kind.RELOCATIONS, Kind.DEPENDENCIES)
 """Kinds whose sections belong to a process."""
 
 

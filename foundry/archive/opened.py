@@ -112,8 +112,9 @@ class Opened:
             # Not before: numpy is imported while other cores unpack.
             from foundry.archive.processes import decode_sections
 
+            kinds = [Kind(section.kind) for section in small]
             return decode_sections(
-                raw(),
+                dict(zip(kinds, raw(), strict=True)),
                 Stream(self._container, parameters) if with_parameters or whole else parameters.raw,
                 spent,
                 [entry.size for entry in self.head.blobs],
@@ -123,7 +124,8 @@ class Opened:
         """Give what is read of a process: all but its parameters, these, and whether its structure needs them too."""
         *others, parameters = (self._container.required(kind, index) for kind in layout.OF_PROCESS)
         proof = self._container.only(Kind.RELOCATIONS, index)
-        return ([*others, proof] if proof else others), parameters, proof is not None
+        more = [section for section in (proof, self._container.only(Kind.DEPENDENCIES, index)) if section]
+        return [*others, *more], parameters, proof is not None
 
     def processes(self) -> Iterator[Process]:
         """Decode the processes one after the other."""

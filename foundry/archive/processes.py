@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from foundry.archive.columns import decode_allocations, decode_bodies, decode_groups
+from foundry.archive.dependencies import decode_dependencies
+from foundry.archive.layout import Kind
 from foundry.archive.parallel import beside
 from foundry.archive.parameters import decode_parameters, parameter_words
 from foundry.archive.process_text import decode_process
@@ -23,9 +25,9 @@ from foundry.model.views import kernel_ids_of, parameter_sizes_of
 
 
 def decode_sections(
-    raw: Sequence[bytes], parameters: Stream | int, spent: dict[str, int], blob_sizes: Sequence[int]
+    raw: Mapping[Kind, bytes], parameters: Stream | int, spent: dict[str, int], blob_sizes: Sequence[int]
 ) -> Process:
-    """Decode and check the sections of `layout.OF_PROCESS` in that order, without the last, and then the relocations.
+    """Decode and check the sections of `layout.OWNED`, without the parameters.
 
     Of the parameters the size is enough; they are zeros then. `spent` is the process's part of the timeline.
     """
@@ -39,10 +41,11 @@ def decode_sections(
             parameters.finish()
 
 
-def _decode(raw: Sequence[bytes], parameters: Stream | int, spent: dict[str, int], sizes: Sequence[int]) -> Process:
-    text, allocations, topology, bodies, *relocations = raw
-    groups = decode_groups(topology)
-    tables: dict[str, Any] = decode_bodies(bodies)
+def _decode(
+    raw: Mapping[Kind, bytes], parameters: Stream | int, spent: dict[str, int], sizes: Sequence[int]
+) -> Process:
+    groups = decode_groups(raw[Kind.GROUPS])
+    tables: dict[str, Any] = decode_bodies(raw[Kind.BODIES])
     check_topology(groups, tables["bodies"], row_counts(tables))
     kernels, blocks = kernel_ids_of(groups, tables["bodies"]), parameter_sizes_of(groups, tables["bodies"])
     words = parameter_words(blocks, parameters if isinstance(parameters, int) else parameters.size)
@@ -51,10 +54,12 @@ def _decode(raw: Sequence[bytes], parameters: Stream | int, spent: dict[str, int
         stream = parameters
         decoded = beside(lambda: decode_parameters(stream, kernels, blocks), small=stream.size < SHORT)
     try:
+        if Kind.DEPENDENCIES in raw:
+            groups = decode_dependencies(raw[Kind.DEPENDENCIES], groups)
         tables |= {"groups": groups, "spent": spent, "parameters": frozen(np.zeros(words, "<u8")).view(np.uint8)}
-        tables["allocations"] = decode_allocations(allocations)
-        process = decode_process(decode(text), tables)
-        proof = decode_relocations(relocations[0]) if relocations else None
+        tables["allocations"] = decode_allocations(raw[Kind.ALLOCATIONS])
+        process = decode_process(decode(raw[Kind.PROCESS]), tables)
+        proof = decode_relocations(raw[Kind.RELOCATIONS]) if Kind.RELOCATIONS in raw else None
         check_process(process, sizes)
     finally:
         found = decoded() if decoded else None

@@ -110,8 +110,12 @@ class Summary:
 
     @property
     def proof_id(self) -> str:
-        """Names what a second capture proved, which the capture id does not cover; empty if there was none."""
-        return "".join(section.digest[:16] for section in self.sections if section.kind == "relocations")
+        """Names what the capture id does not cover and an image follows: what a second capture proved, and orders.
+
+        Empty if there is no such thing.
+        """
+        kinds = "relocations", "dependencies"
+        return "".join(section.digest[:16] for section in self.sections if section.kind in kinds)
 
     @property
     def graphs(self) -> int:

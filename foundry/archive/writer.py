@@ -13,6 +13,7 @@ from foundry.archive import layout
 from foundry.archive.brief import encode_summary
 from foundry.archive.columns import encode_allocations, encode_bodies, encode_groups
 from foundry.archive.container import Section, capture_id
+from foundry.archive.dependencies import encode_dependencies
 from foundry.archive.heads import encode_head, head_of
 from foundry.archive.layout import FOOTER, HEADER, Kind
 from foundry.archive.parallel import in_order
@@ -146,6 +147,8 @@ def _process_sections(process: Process) -> Iterator[tuple[Kind, bytes | memoryvi
     yield Kind.PARAMETERS, encode_parameters(process.parameters, kernel_ids(process), parameter_sizes(process))
     if process.proof is not None:
         yield Kind.RELOCATIONS, encode_relocations(process.proof)
+    if any(len(group.order) for group in process.groups):
+        yield Kind.DEPENDENCIES, encode_dependencies(process.groups)
 
 
 def blob_cuts(blobs: Iterable[bytes]) -> Iterator[bytes]:

@@ -149,7 +149,7 @@ KINDS: dict[type, dict[str, Kind]] = {
     Range: dict.fromkeys(("kind", "address", "size", "image", "name", "born", "died"), Kind.MEMORY),
     Contents: dict.fromkeys(("address", "size", "blob"), Kind.MEMORY),
     Phase: dict.fromkeys(("kind", "name", "begin", "end"), Kind.MEMORY),
-    Group: {"nodes": Kind.TOPOLOGIES, "edges": Kind.EDGES},
+    Group: {"nodes": Kind.TOPOLOGIES, "edges": Kind.EDGES, "order": Kind.NOTES},
     Library: dict.fromkeys(("name", "build_id", "package", "version"), Kind.FINGERPRINT),
     File: dict.fromkeys(("cache", "path", "mode", "blob"), Kind.NOTES),
 }

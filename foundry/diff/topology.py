@@ -73,9 +73,13 @@ def edge_changes(flats: Flats, pairing: Pairing) -> Iterator[Change]:
             first.setdefault(groups, place)
     for (left, right), bodies in seen.items():
         tables = flats[0].process.groups[left].edges, flats[1].process.groups[right].edges
-        if len(tables[0]) == len(tables[1]) and (tables[0] == tables[1]).all():
-            continue
         place = first[left, right] + (f" and {bodies - 1} more with its topology" if bodies > 1 else "")
+        if len(tables[0]) == len(tables[1]) and (tables[0] == tables[1]).all():
+            lists = [flat.process.groups[group].dependencies for flat, group in zip(flats, (left, right), strict=True)]
+            for node in sorted(node for node in lists[0] if lists[0][node] != lists[1][node]):
+                orders = [", ".join(map(str, side[node])) for side in lists]
+                yield from note(place, f"order of the dependencies of node {node}", *orders)
+            continue
         sides = [_joined(table) for table in tables]
         for pair in sorted({*sides[0], *sides[1]}):
             told = [side.get(pair, "none") for side in sides]

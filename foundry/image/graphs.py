@@ -71,7 +71,7 @@ class Topology:
             self._nodes(process, source, kernel_index)
         self.edges = np.zeros(sum(len(group.edges) for group in chosen), layout.EDGE)
         if len(self.edges):
-            edges = np.concatenate([group.edges for group in chosen])
+            edges = np.concatenate([group.ordered_edges for group in chosen])
             self.edges["from"], self.edges["to"], self.edges["data"] = edges["start"], edges["end"], edges["data"]
         self.node_attributes = _attributes(process)
 

@@ -171,6 +171,8 @@ def _check_group(process: Process, group: Group, index: int) -> None:
     _indices(edges["start"], len(nodes), f"{name}, an edge")
     _indices(edges["end"], len(nodes), f"{name}, an edge")
     require(_sorted(edges), f"{name} has edges out of order")
+    if len(group.order):
+        require(_ordered(edges, group.order), f"{name} has dependencies out of order")
 
 
 def _sorted(edges: Table) -> bool:
@@ -179,6 +181,14 @@ def _sorted(edges: Table) -> bool:
     for column in (edges["end"], edges["start"], edges["data"].byteswap()):
         ascends = (column[1:] > column[:-1]) | ((column[1:] == column[:-1]) & ascends)
     return bool(ascends.all())
+
+
+def _ordered(edges: Table, order: Words) -> bool:
+    """Tell whether that is an order of all edges by the node that they lead to, and not the one that they have."""
+    if len(order) != len(edges) or not (np.sort(order) == np.arange(len(edges))).all():
+        return False
+    plain = np.argsort(edges["end"], kind="stable")
+    return bool((edges["end"][order] == edges["end"][plain]).all() and (order != plain).any())
 
 
 def _check_bodies(process: Process) -> None:

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from foundry.model.tables import ByContent, Table
+import numpy as np
+
+from foundry.model.tables import ByContent, Table, Words, frozen
+
+_NO_ORDER: Words = frozen(np.zeros(0, np.uint32))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group(ByContent):
-    """Exact topology: nodes (`tables.NODE`) and edges (`tables.EDGE`). Graphs of one group may share a template."""
+    """Exact topology: nodes (`tables.NODE`) and edges (`tables.EDGE`). Graphs of one group may share a template.
+
+    `order` is empty where each node has its dependencies in the order of `edges`. Else it names all edges, by the node
+    that they lead to, in the order in which the driver keeps them.
+    """
 
     nodes: Table
     edges: Table
+    order: Words = field(default_factory=lambda: _NO_ORDER)
+
+    @property
+    def ordered_edges(self) -> Table:
+        """The edges in an order in which they can be added so that each node gets its dependencies in theirs."""
+        return self.edges[self.order] if len(self.order) else self.edges
+
+    @property
+    def dependencies(self) -> dict[int, list[int]]:
+        """What each node depends on, in the order in which the driver keeps it."""
+        found: dict[int, list[int]] = {}
+        for start, end, _ in self.ordered_edges.tolist():
+            found.setdefault(end, []).append(start)
+        return found
 
 
 @dataclass(frozen=True, slots=True)

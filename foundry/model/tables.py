@@ -85,6 +85,20 @@ def sorted_edges(edges: Table) -> Table:
     return frozen(ordered[changes(ordered)])
 
 
+def dependency_order(edges: Table, ordered: Table) -> Words:
+    """Tell what `Group.order` is of edges that were told with each node's dependencies in their order.
+
+    `ordered` is what `sorted_edges` made of them.
+    """
+    if len(edges) != len(ordered) or (np.bincount(ordered["end"]) < 2).all():
+        return frozen(np.zeros(0, np.uint32))
+    plain = np.argsort(ordered["end"], kind="stable")
+    place = np.empty(len(edges), np.uint32)
+    place[np.lexsort((edges["end"], edges["start"], edges["data"].byteswap()))] = np.arange(len(edges))
+    order = place[np.argsort(edges["end"], kind="stable")]
+    return frozen(order[: len(order) if (order != plain).any() else 0])
+
+
 def padded_sizes(sizes: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """Give the sizes of parameter blocks with their filling."""
     wide = sizes.astype(np.int64)

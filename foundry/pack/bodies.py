@@ -12,7 +12,7 @@ from foundry.findings import CONTEXT_MIXED, EVENT_UNKNOWN, HOST_COPY, NODE_UNSUP
 from foundry.model import NONE, NodeType
 from foundry.model.pointers import ARRAY, HOST
 from foundry.model.restorable import Problem
-from foundry.model.tables import COPY_SIDES, COPY_SIZE, MEMSET, NODE, Table, Words, sorted_edges
+from foundry.model.tables import COPY_SIDES, COPY_SIZE, MEMSET, NODE, Table, Words, dependency_order, sorted_edges
 from foundry.spool.bodies import Body, attribute_set
 
 
@@ -22,6 +22,7 @@ class ResolvedBody:
 
     nodes: Table
     edges: Table
+    order: Words
     launches: bytes
     parameters: memoryview
     memsets: Table
@@ -76,9 +77,11 @@ class Resolver:
         ]
         for child in children:
             problems.extend(child.problems)
+        edges = sorted_edges(body.edges)
         return ResolvedBody(
             nodes,
-            sorted_edges(body.edges),
+            edges,
+            dependency_order(body.edges, edges),
             body.launches,
             body.parameters,
             _memsets(body),

@@ -20,7 +20,7 @@ class Grouping:
     groups: list[Group] = field(default_factory=list)
     bodies: list[int] = field(default_factory=list)
     children: list[int] = field(default_factory=list)
-    _index: dict[tuple[bytes, bytes], int] = field(default_factory=dict)
+    _index: dict[tuple[bytes, ...], int] = field(default_factory=dict)
     _emitted: list[ResolvedBody] = field(default_factory=list)
     _pending: list[tuple[int, ...]] = field(default_factory=list)
 
@@ -33,15 +33,14 @@ class Grouping:
         numbers = [self._name_children(child) for child in body.children]
         nodes = body.nodes
         nodes["child"][(nodes["type"] == NodeType.GRAPH) & (nodes["reason"] == NONE)] = numbers
-        key = (nodes.tobytes(), body.edges.tobytes())
-        number = self._index.setdefault(key, len(self.groups))
+        number = self._index.setdefault(_key(body), len(self.groups))
         if number == len(self.groups):
-            self.groups.append(Group(frozen(nodes), frozen(body.edges)))
+            self.groups.append(Group(frozen(nodes), frozen(body.edges), body.order))
         return number
 
     def _emit(self, body: ResolvedBody) -> int:
         index = len(self.bodies)
-        self.bodies.append(self._index[(body.nodes.tobytes(), body.edges.tobytes())])
+        self.bodies.append(self._index[_key(body)])
         self._emitted.append(body)
         self._pending.append(())
         self._pending[index] = tuple(self._emit(child) for child in body.children)
@@ -77,6 +76,10 @@ class Grouping:
     def event_nodes(self) -> list[int]:
         """Give the event of each event node."""
         return [number for body in self._emitted for number in body.events]
+
+
+def _key(body: ResolvedBody) -> tuple[bytes, ...]:
+    return body.nodes.tobytes(), body.edges.tobytes(), body.order.tobytes()
 
 
 def _words(values: list[int]) -> npt.NDArray[np.uint32]:

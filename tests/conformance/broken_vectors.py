@@ -221,7 +221,7 @@ def broken_contents(rich: list[Piece]) -> Iterator[tuple[str, bytes, str]]:
     at = {
         kind: next(piece.data for piece in rich if piece.kind == kind)
         for kind in Kind
-        if kind not in (Kind.SUMMARY, Kind.RELOCATIONS, Kind.PREFETCH)
+        if kind not in (Kind.SUMMARY, Kind.RELOCATIONS, Kind.PREFETCH, Kind.DEPENDENCIES)
     }
     most = (0xFFFFFFFF).to_bytes(4, "little")
     for kind in (Kind.ALLOCATIONS, Kind.GROUPS, Kind.BODIES):
@@ -286,6 +286,44 @@ def broken_proofs(rich: list[Piece]) -> Iterator[tuple[str, bytes, str]]:
     yield "relocations-twice", build([*rich, rich[at]]), "archive-table"
     yield "relocations-of-no-process", build([*rich, replace(rich[at], process=2)]), "archive-content"
     yield "relocations-of-the-whole", build([*rich, replace(rich[at], process=WHOLE)]), "archive-content"
+
+
+def broken_dependencies(rich: list[Piece]) -> Iterator[tuple[str, bytes, str]]:
+    """Orders of dependencies that a node does not have, or that are none."""
+    piece = next(piece for piece in rich if piece.kind == Kind.DEPENDENCIES)
+    rows, count = struct.unpack_from("<2I", piece.data)
+    groups, nodes, places = (
+        list(struct.unpack_from(f"<{size}I", piece.data, at))
+        for size, at in ((rows, 8), (rows, 8 + 4 * rows), (count, 8 + 8 * rows))
+    )
+    assert max(places) < 9 and rows > 2
+
+    def raw(name: str, data: bytes) -> tuple[str, bytes, str]:
+        return f"dependencies-{name}", build(changed(rich, Kind.DEPENDENCIES, data=data)), "archive-content"
+
+    def columns(name: str, *lists: list[int]) -> tuple[str, bytes, str]:
+        numbers = [len(lists[0]), len(lists[2]), *lists[0], *lists[1], *lists[2]]
+        return raw(name, struct.pack(f"<{len(numbers)}I", *numbers))
+
+    yield raw("cut", piece.data[:-1])
+    yield raw("and-more", piece.data + bytes(4))
+    yield raw("empty", b"")
+    yield raw("rows-of-2-32", b"\xff" * 4 + piece.data[4:])
+    yield raw("places-of-2-32", piece.data[:4] + b"\xff" * 4 + piece.data[8:])
+    yield columns("group-past-the-last", [*groups[:-1], 1000], nodes, places)
+    yield columns("node-past-the-last", groups, [*nodes[:-1], 1000], places)
+    yield columns("of-a-node-without", [groups[0], *groups], [0, *nodes], places)
+    yield columns("row-twice", [groups[0], *groups], [nodes[0], *nodes], [*places, *places])
+    yield columns("out-of-order", groups[::-1], nodes[::-1], places[::-1])
+    yield columns("place-past-the-last", groups, nodes, [9, *places[1:]])
+    yield columns("place-of-2-32", groups, nodes, [WHOLE, *places[1:]])
+    yield columns("place-twice", groups, nodes, [places[1], *places[1:]])
+    yield columns("in-the-plain-order", groups, nodes, [*places[:-2], *sorted(places[-2:])])
+    yield columns("one-place-too-many", groups, nodes, [*places, 0])
+    yield columns("one-place-too-few", groups, nodes, places[:-1])
+    yield "dependencies-twice", build([*rich, piece]), "archive-table"
+    yield "dependencies-of-no-process", build([*rich, replace(piece, process=9)]), "archive-content"
+    yield "dependencies-of-the-whole", build([*rich, replace(piece, process=WHOLE)]), "archive-content"
 
 
 def broken_prefetch(rich: list[Piece]) -> Iterator[tuple[str, bytes, str]]:

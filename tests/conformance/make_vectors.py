@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+import struct
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,7 +20,14 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "format_spec"), str(Path(__file__).parent)]
 
 import minireader  # noqa: E402
-from broken_vectors import broken_containers, broken_contents, broken_prefetch, broken_proofs, broken_sections  # noqa: E402
+from broken_vectors import (  # noqa: E402
+    broken_containers,
+    broken_contents,
+    broken_dependencies,
+    broken_prefetch,
+    broken_proofs,
+    broken_sections,
+)
 from helpers.archive_builder import Piece, build, changed, pieces_of  # noqa: E402
 from helpers.proofs import proven  # noqa: E402
 from helpers.thin_library import CUBINS, PLACES, library_file  # noqa: E402
@@ -43,7 +51,7 @@ START_FILES = (
 def rich_capture() -> Capture:
     """The first seeded capture that has a bit of everything."""
     for seed in range(SEED, 10_000):
-        capture = varied_capture(random.Random(seed))
+        capture = varied_capture(random.Random(seed), orders=False)
         kinds = {
             int(kind)
             for process in capture.processes
@@ -63,7 +71,7 @@ def rich_capture() -> Capture:
 def small_capture() -> Capture:
     """The first seeded capture of one process that has graphs, blobs, times and libraries."""
     for seed in range(SEED, 10_000):
-        capture = varied_capture(random.Random(seed), processes=1)
+        capture = varied_capture(random.Random(seed), processes=1, orders=False)
         (process,) = capture.processes
         if process.graphs and capture.blobs and process.spent and process.libraries and capture.files:
             return capture
@@ -81,7 +89,7 @@ def thin_capture() -> Capture:
 
 def proven_pieces() -> list[Piece]:
     """A capture of one process with a proof that names addresses of every kind."""
-    capture = varied_capture(random.Random(PROVEN_SEED), processes=1)
+    capture = varied_capture(random.Random(PROVEN_SEED), processes=1, orders=False)
     pieces = pieces_of(replace(capture, processes=tuple(proven(process) for process in capture.processes)))
     assert [piece.flags for piece in pieces if piece.kind == Kind.RELOCATIONS] == [0]
     return pieces
@@ -92,6 +100,20 @@ def prefetch_pieces() -> list[Piece]:
     pieces = pieces_of(replace(small_capture(), start_files=START_FILES))
     assert [piece.flags for piece in pieces if piece.kind == Kind.PREFETCH] == [0]
     return pieces
+
+
+def ordered_pieces() -> list[Piece]:
+    """The first seeded capture with orders in two groups of its first process, and in two nodes of one."""
+    for seed in range(SEED, 10_000):
+        pieces = pieces_of(varied_capture(random.Random(seed)))
+        for piece in pieces:
+            if (piece.kind, piece.process) == (Kind.DEPENDENCIES, 0):
+                rows = int.from_bytes(piece.data[:4], "little")
+                groups = set(struct.unpack_from(f"<{rows}I", piece.data, 8))
+                if 1 < len(groups) < rows:
+                    assert piece.flags == 0
+                    return pieces
+    raise AssertionError("no seed makes a capture with orders")
 
 
 def valid_cases() -> Iterator[tuple[str, bytes]]:
@@ -106,7 +128,7 @@ def valid_cases() -> Iterator[tuple[str, bytes]]:
     )
     yield "texts", build(pieces_of(odd))
     for seed in (1, 2, 3):
-        yield f"varied-{seed}", build(pieces_of(varied_capture(random.Random(seed))))
+        yield f"varied-{seed}", build(pieces_of(varied_capture(random.Random(seed), orders=False)))
     rich = pieces_of(rich_capture())
     yield "small", build(pieces_of(small_capture()))
     yield "thin", build(pieces_of(thin_capture()))
@@ -120,6 +142,7 @@ def valid_cases() -> Iterator[tuple[str, bytes]]:
     yield "rich", build(rich)
     yield "proven", build(proven_pieces())
     yield "prefetch", build(prefetch_pieces())
+    yield "dependencies", build(ordered_pieces())
     yield "no-summary", build(piece for piece in rich if piece.kind != Kind.SUMMARY)
     yield "no-timeline", build(piece for piece in rich if piece.kind != Kind.TIMELINE)
     yield "newer-minor", build([*rich, Piece(4711, WHOLE, b"from the future", flags=0)], minor=7)
@@ -181,6 +204,7 @@ def invalid_cases() -> Iterator[tuple[str, bytes, str]]:
     yield from broken_contents(rich)
     yield from broken_proofs(proven_pieces())
     yield from broken_prefetch(prefetch_pieces())
+    yield from broken_dependencies(ordered_pieces())
     yield from cuts(build(pieces_of(small_capture())))
 
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from foundry import archive
@@ -87,6 +88,18 @@ def relocations_json(process: Process) -> dict[str, Any]:
     return {"relocations": lists | places}
 
 
+def dependencies_json(process: Process) -> dict[str, Any]:
+    found = []
+    for number, group in enumerate(process.groups):
+        plain = type(group)(group.nodes, group.edges[np.argsort(group.edges["end"], kind="stable")]).dependencies
+        found += [
+            {"group": number, "node": node, "starts": starts}
+            for node, starts in group.dependencies.items()
+            if starts != plain[node]
+        ]
+    return {"dependencies": found} if found else {}
+
+
 def prefetch_json(capture: Capture) -> dict[str, Any]:
     files = [
         {"path": file.path, "size": file.size, "ranges": [number for pair in file.ranges for number in pair]}
@@ -120,6 +133,7 @@ def as_json(capture: Capture, path: Path) -> dict[str, Any]:
                 "bodies": bodies_json(process),
             }
             | relocations_json(process)
+            | dependencies_json(process)
             | times
             for process, times in zip(capture.processes, encode_timeline(capture)["processes"], strict=True)
         ],

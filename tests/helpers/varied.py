@@ -60,17 +60,20 @@ def random_body(rng: random.Random, pool: dict[str, list[int]], depth: int = 0) 
     pairs = [(start, end) for start in range(len(nodes)) for end in range(start + 1, len(nodes))]
     edges = [(*pair, rng.choice([0, 0, 1 << 16, 0x0100000000000001])) for pair in pairs if rng.random() < 0.5]
     rng.shuffle(edges)
+    if not pool["orders"]:
+        edges.sort(key=lambda edge: (edge[2].to_bytes(8, "little"), *edge[:2]))
     return body(nodes, edges)
 
 
-def varied_spool(session: Path, role: str, rng: random.Random) -> None:
-    """Write a spool of one process."""
+def varied_spool(session: Path, role: str, rng: random.Random, *, orders: bool = True) -> None:
+    """Write a spool of one process; `orders`: nodes have their dependencies in orders of their own."""
     spool = SpoolWriter(session, role)
     spool.driver(rng.choice([12080, 13000]), rng.random() < 0.5)
     for ordinal in range(rng.randrange(0, 3)):
         spool.device(ordinal, BASE + ordinal * (1 << 42), ARENA if rng.random() < 0.9 else 0)
         spool.context(0xC0 + ordinal, ordinal, rng.random() < 0.8, ordinal)
     pool: dict[str, list[int]] = {"kernels": [], "sizes": [], "events": [0xE0, 0xE1], "addresses": [BASE, 64]}
+    pool["orders"] = [1] * orders
     commits = False
     for step in range(rng.randrange(0, 24)):
         kind = rng.randrange(12)
@@ -121,11 +124,11 @@ def varied_spool(session: Path, role: str, rng: random.Random) -> None:
     spool.write()
 
 
-def varied_capture(rng: random.Random, processes: int = 2) -> Capture:
+def varied_capture(rng: random.Random, processes: int = 2, *, orders: bool = True) -> Capture:
     """Pack a random capture of up to that many processes, with a few cache files."""
     with tempfile.TemporaryDirectory() as folder:
         for number in range(rng.randrange(1, processes + 1)):
-            varied_spool(Path(folder), f"rank-{number}", rng)
+            varied_spool(Path(folder), f"rank-{number}", rng, orders=orders)
         context = {name: rng.choice(WORDS) for name in rng.sample(["argv", "torch", "python"], rng.randrange(3))}
         capture, _ = pack(Path(folder), context=context, all_kernels=rng.random() < 0.5)
     count = rng.randrange(3)

@@ -6,7 +6,8 @@
  * A pass adds `amount` to the first `rows` of 8 numbers, twice if there are more than 4 of them. Names: most,
  * dedicated, floor, inputs, warm (ROWS:AMOUNT,...), blind (passes ignore the amount), hidden (the key lacks it),
  * control, renamed (another name for the amount), reopen (before that pass the cache is closed and opened again), two
- * (each other pass goes through another cache of the same name).
+ * (each other pass goes through another cache of the same name), forked (a pass runs on two streams, and all passes
+ * have the same nodes).
  */
 #define _GNU_SOURCE
 #include "keyed/foundry_keyed.h"
@@ -33,6 +34,9 @@ static int (*commit)(void);
 static int cleared;
 static int hog = -1; /* before which pass another takes 40 MiB */
 static int reopen = -1, two;
+static int forked;
+static CUstream side;
+static CUevent forks, joins;
 
 /* Stands in for the runtime's, which keeps an error until it is asked. */
 int cudaGetLastError(void);
@@ -60,15 +64,31 @@ static unsigned read_keys(const char *text, uint64_t (*to)[3]) {
     return count;
 }
 
+static int launch(CUstream stream, uint64_t count, uint8_t amount) {
+    uint32_t scale = 1;
+    void *parameters[] = {&numbers, &amount, &scale, &count};
+    return (int)cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL);
+}
+
+/* The stream's own node comes before the one that it waits for, but was made after it: nodes 1 and 2 of node 3. */
+static int record_forked(CUstream stream, uint64_t count, uint8_t amount) {
+    int result = launch(stream, 0, amount);
+    if (!result) result = (int)cuEventRecord(forks, stream);
+    if (!result) result = (int)cuStreamWaitEvent(side, forks, 0);
+    if (!result) result = launch(side, count, amount);
+    if (!result) result = launch(stream, count > 4 ? count : 0, amount);
+    if (!result) result = (int)cuEventRecord(joins, side);
+    if (!result) result = (int)cuStreamWaitEvent(stream, joins, 0);
+    return result ? result : launch(stream, 0, amount);
+}
+
 static int record(void *user, void *stream) {
     const uint64_t *key = user ? user : current;
     uint64_t count = key[0];
     uint8_t amount = blind ? 1 : (uint8_t)key[1];
-    uint32_t scale = 1;
-    void *parameters[] = {&numbers, &amount, &scale, &count};
     int result = 0, i;
-    for (i = 0; i < 1 + (count > 4) && !result; i++)
-        result = (int)cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL);
+    if (forked) return record_forked(stream, count, amount);
+    for (i = 0; i < 1 + (count > 4) && !result; i++) result = launch(stream, count, amount);
     if (unsafe && !result) result = (int)cuStreamSynchronize(stream);
     return unsafe == 2 ? 0 : result;
 }
@@ -153,6 +173,9 @@ int main(int count, char **words) {
     check(cuModuleGetFunction(&kernel, module, "add_constant"), "cuModuleGetFunction");
     check(cuMemAlloc(&numbers, sizeof expected), "cuMemAlloc");
     check(cuMemsetD8(numbers, 0, sizeof expected), "cuMemsetD8");
+    check(cuStreamCreate(&side, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    check(cuEventCreate(&forks, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+    check(cuEventCreate(&joins, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
     options.stream = stream;
     key_count = read_keys(getenv("KEYED_KEYS") ? getenv("KEYED_KEYS") : words[3], keys);
     for (i = 4; i < count; i++) {
@@ -169,6 +192,7 @@ int main(int count, char **words) {
         if (IS("hog")) hog = atoi(value);
         if (IS("reopen")) reopen = atoi(value);
         if (IS("two")) two = 1;
+        if (IS("forked")) forked = 1;
         if (IS("renamed")) names[1] = value;
         if (IS("hidden")) options.moving_count = 0;
         if (IS("pointer")) options.moving_count = 2;

@@ -23,10 +23,11 @@ CODES = {"equal": 0, "different": 1, "refused": 3}
 class Engine:
     """The numbers on the device and the passes over them."""
 
-    def __init__(self, image: bytes, blind: bool, unsafe: str) -> None:
+    def __init__(self, image: bytes, blind: bool, unsafe: str, forked: bool) -> None:
         self._cuda: Any = ctypes.CDLL("libcuda.so.1")
         self.blind = blind
         self.unsafe = unsafe
+        self.forked = forked
         device, context, self._kernel = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
         module, self.stream, self._numbers = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint64()
         self.call("cuInit", 0)
@@ -34,6 +35,10 @@ class Engine:
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
         self.call("cuCtxSetCurrent", context)
         self.call("cuStreamCreate", ctypes.byref(self.stream), 1)
+        self._side, self._forks, self._joins = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+        self.call("cuStreamCreate", ctypes.byref(self._side), 1)
+        for event in (self._forks, self._joins):
+            self.call("cuEventCreate", ctypes.byref(event), 2)
         self.call("cuModuleLoadData", ctypes.byref(module), image)
         self.call("cuModuleGetFunction", ctypes.byref(self._kernel), module, b"add_constant")
         self.call("cuMemAlloc_v2", ctypes.byref(self._numbers), ctypes.c_size_t(4 * NUMBERS))
@@ -53,22 +58,36 @@ class Engine:
     def span(self) -> Span:
         return Span(self._numbers.value, 4 * NUMBERS)
 
-    def pass_of(self, rows: int, amount: int) -> Record:
-        count, added, scale = ctypes.c_uint64(rows), ctypes.c_uint8(1 if self.blind else amount), ctypes.c_uint32(1)
-        values = (self._numbers, added, scale, count)
+    def launch(self, stream: ctypes.c_void_p, rows: int, amount: int) -> None:
+        values = (self._numbers, ctypes.c_uint8(amount), ctypes.c_uint32(1), ctypes.c_uint64(rows))
         parameters = (ctypes.c_void_p * 4)(*(ctypes.addressof(value) for value in values))
+        self.call("cuLaunchKernel", self._kernel, 1, 1, 1, 1, 1, 1, 0, stream, parameters, None)
 
-        def record(stream: int) -> None:
+    def _record_forked(self, stream: ctypes.c_void_p, rows: int, amount: int) -> None:
+        self.launch(stream, 0, amount)
+        self.call("cuEventRecord", self._forks, stream)
+        self.call("cuStreamWaitEvent", self._side, self._forks, 0)
+        self.launch(self._side, rows, amount)
+        self.launch(stream, rows if rows > 4 else 0, amount)
+        self.call("cuEventRecord", self._joins, self._side)
+        self.call("cuStreamWaitEvent", stream, self._joins, 0)
+        self.launch(stream, 0, amount)
+
+    def pass_of(self, rows: int, amount: int) -> Record:
+        added = 1 if self.blind else amount
+
+        def record(handle: int) -> None:
+            stream = ctypes.c_void_p(handle)
+            if self.forked:
+                self._record_forked(stream, rows, added)
+                return
             for _ in range(1 + (rows > 4)):
-                grid = (1, 1, 1, 1, 1, 1, 0)
-                self.call("cuLaunchKernel", self._kernel, *grid, ctypes.c_void_p(stream), parameters, None)
-
+                self.launch(stream, rows, added)
             if self.unsafe == "told":
-                self.call("cuStreamSynchronize", ctypes.c_void_p(stream))
+                self.call("cuStreamSynchronize", stream)
             elif self.unsafe:
-                self._cuda.cuStreamSynchronize(ctypes.c_void_p(stream))
+                self._cuda.cuStreamSynchronize(stream)
 
-        record.values = values  # type: ignore[attr-defined]
         return record
 
     def expect(self, rows: int, amount: int) -> None:
@@ -88,7 +107,7 @@ def main() -> int:
     image, what, keys_text, *words = sys.argv[1:]
     options = dict(word.split("=", 1) for word in words)
     keys, warm = read_keys(os.environ.get("KEYED_KEYS", keys_text)), read_keys(options.get("warm", ""))
-    engine = Engine(Path(image).read_bytes(), "blind" in options, options.get("unsafe", ""))
+    engine = Engine(Path(image).read_bytes(), "blind" in options, options.get("unsafe", ""), "forked" in options)
     moving: tuple[str, ...] = () if "hidden" in options else ("amount",)
     if "pointer" in options:
         moving = ("amount", "place")

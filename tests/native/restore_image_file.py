@@ -178,8 +178,10 @@ class ImageFile:
             device,
         )
 
-    def group(self, nodes: list[dict[str, object]], edges: list[tuple[int, int, bytes]]) -> int:
-        """Append a topology. A node is {type, kernel, attributes: [(id, bytes)], child}."""
+    def group(
+        self, nodes: list[dict[str, object]], edges: list[tuple[int, int, bytes]], *, as_given: bool = False
+    ) -> int:
+        """Append a topology. A node is {type, kernel, attributes: [(id, bytes)], child}; `as_given`: edges unsorted."""
         first_node = len(self.parts["nodes"]) // 24
         for node in nodes:
             attributes = node.get("attributes", [])
@@ -197,7 +199,9 @@ class ImageFile:
                 0,
             )
         first_edge = len(self.parts["edges"]) // 16
-        for source, target, data in sorted(edges, key=lambda edge: (edge[2], edge[0], edge[1])):
+        if not as_given:
+            edges = sorted(edges, key=lambda edge: (edge[2], edge[0], edge[1]))
+        for source, target, data in edges:
             self.add("edges", "II8s", source, target, data)
         return self.add("groups", "IIII", first_node, len(nodes), first_edge, len(edges))
 

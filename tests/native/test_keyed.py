@@ -305,6 +305,22 @@ def test_a_restored_cache_starts_warm(program: Program, archive: tuple[CommandLi
     assert "2 graphs restored" in done.stderr
 
 
+def test_restored_graphs_with_forks_are_updated_in_place(program: Program, tmp_path: Path) -> None:
+    # Two members of one group, of which the second is rewritten from the first.
+    commands = CommandLine(tmp_path, native.hook_library().parent)
+    commands.environment.update(command_environment())
+    words = program.command("passes", "6:3,2:1,2:1,2:9,2:9,6:5,6:5,6:6,2:2", warm="6:3,2:1", forked=1)
+    done = commands.run("capture", "--sim", "-o", "a.fdry", "--", *words)
+    assert done.returncode == 0, done.stderr
+    (process,) = json.loads(commands.run("inspect", "--json", "a.fdry").stdout)["processes"]
+    assert (process["graphs"], process["restorable"], process["groups"]) == (2, 2, 1)
+    done = commands.run("restore", "--sim", "a.fdry", "--", *words)
+    assert done.stdout.splitlines()[2:] == [
+        "replayed replayed replayed eager updated eager updated updated updated",
+        "restored 2 dropped 0 refused 0 emptied 0 held 2",
+    ], done.stderr
+
+
 def test_a_restored_graph_that_made_room_is_not_taken_for_what_it_was(
     program: Program, archive: tuple[CommandLine, Path, str]
 ) -> None:

@@ -229,6 +229,23 @@ def test_edges_against_the_node_order_are_accepted(program: Path, tmp_path: Path
     assert answer(program, image.write(tmp_path)) == ["ok"]
 
 
+@pytest.mark.parametrize(
+    ("edges", "fault"),
+    [
+        ([(0, 1), (1, 3), (0, 3), (2, 3)], ""),
+        ([(1, 3), (0, 3), (0, 1)], "edges not in order"),
+        ([(0, 1), (1, 3), (0, 3), (1, 3)], "edges not in order"),
+    ],
+)
+def test_edges_may_be_in_the_order_of_dependencies(
+    program: Path, tmp_path: Path, edges: list[tuple[int, int]], fault: str
+) -> None:
+    image = ImageFile()
+    image.group([{"type": EMPTY}] * 4, [(*edge, bytes(8)) for edge in edges], as_given=True)
+    (line,) = answer(program, image.write(tmp_path))
+    assert line.endswith(fault or "ok")
+
+
 def test_doubling_child_graphs_do_not_take_for_ever(program: Path, tmp_path: Path) -> None:
     image = ImageFile()
     image.device(name="Simulated", major=9, minor=0, processors=4, memory=1 << 30, base=BASE, arena=ARENA)

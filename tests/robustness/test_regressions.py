@@ -14,13 +14,15 @@ from robustness import mutants, run_mutants, verdicts
 
 from foundry.archive.layout import WHOLE, Kind
 
-RICH = next(archive for archive in mutants.vectors() if len(archive.pieces) > 8)
+FOUND = mutants.taken_apart((mutants.VECTORS / "libraries.fdry").read_bytes())
+assert FOUND is not None
+RICH = FOUND
 EVERYTHING = 0
 """A number for which every reader and tool is tried."""
 
 
 def with_text(kind: Kind, change: Callable[[dict[str, Any]], None]) -> bytes:
-    """The rich vector with a change of each text of a kind."""
+    """That vector with a change of each text of a kind."""
     pieces = []
     for piece in RICH.pieces:
         if piece.kind == kind:

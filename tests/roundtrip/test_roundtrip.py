@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases.driver_shell import make_shell
 from helpers.native_build import PROGRAMS as SOURCES
 from helpers.native_build import compile_program, link_simulator, make_kernels
 from helpers.roundtrip import Program, Run, python_program
@@ -26,6 +27,7 @@ NATIVE = {
     "fatbin": ("labelled", "kernels.fatbin"),
     "lazy_fatbin": ("labelled", "kernels.fatbin", "lazy"),
     "late_fatbin": ("labelled", "kernels.fatbin", "late"),
+    "updated": ("updated", "kernels.image"),
     "tables": ("tables", "kernels.image", "many"),
     "graph": ("graph", "kernels.image"),
     "per_thread": ("per_thread",),
@@ -135,9 +137,7 @@ def test_code_that_the_packer_took_out_of_a_fatbin_is_told_as_such(
     assert {one.what for one in diff.compare(capture, restored.capture)} == {"code"}
 
 
-@pytest.mark.parametrize(
-    "name", ["labelled", "lazy", "fatbin", "lazy_fatbin", "late_fatbin", "tables", "decode_server", "restore_program"]
-)
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in WITHOUT_NAMES])
 def test_named_graphs_are_the_engines_and_the_program_captures_none(
     workshop: Workshop, tmp_path: Path, name: str
 ) -> None:
@@ -182,6 +182,24 @@ def test_a_graph_that_the_program_gives_back_differs(workshop: Workshop, tmp_pat
     assert told(captured.capture, restored.capture) == [
         "program-0: graph decode/1: reason code:  -> exec-changed",
     ]
+
+
+NO_FLAGS = """
+int cuGraphExecGetFlags(void *exec, unsigned long long *flags) {
+    (void)exec;
+    *flags = 0;
+    return 0;
+}
+"""
+
+
+def test_a_flag_that_a_driver_tells_is_the_drivers_word(workshop: Workshop, tmp_path: Path) -> None:
+    """Here it says that nothing is freed at a launch; the use of node priorities no driver tells."""
+    make_shell(tmp_path / "driver", overrides={"cuGraphExecGetFlags": NO_FLAGS})
+    program = replace(workshop.program("labelled"), environment=(("LD_LIBRARY_PATH", str(tmp_path / "driver")),))
+    captured = program.captured(tmp_path / "captured", CAPTURE_SEED)
+    restored = program.restored(tmp_path / "restored", SEEDS[0], captured.capture)
+    assert told(captured.capture, restored.capture) == ["labelled-0: graph labelled/outer: instantiate flags: 9 -> 8"]
 
 
 Plant = Callable[[Process], Process]

@@ -147,7 +147,8 @@ struct foundry_image_attribute {
 
 struct foundry_image_group {
     uint32_t first_node, node_count;
-    uint32_t first_edge, edge_count; /* edges sorted by edge data, then from, then to */
+    uint32_t first_edge, edge_count; /* edges sorted by edge data, then from, then to; or by to, those
+                                        to one node in the order of its dependencies */
 };
 
 struct foundry_image_node {

@@ -80,13 +80,13 @@ enum foundry_event_kind {
 
     /* an instantiated graph. u64 graph; u64 exec; u64 instantiate flags; u32 device; u64 context; u8 captured (1) or
        explicit (0); str set; str key (both empty = unlabelled); then a GRAPH BODY: list<NODE> nodes; list<u32 from, u32
-       to, u8[8] CUgraphEdgeData> edges NODE: u32 CUgraphNodeType; str reason (non-empty = cannot be rebuilt, and why;
-       then nothing follows); else by type: KERNEL        u64 kernel handle; u32 grid[3]; u32 block[3]; u32 shared
-       bytes; u64 context; bytes parameters (laid out as the kernel's parameter list says); list<u32
-       CUlaunchAttributeID, bytes value (up to 64, trailing zeros cut)> MEMSET        u64 destination; u64 pitch; u32
-       value; u32 element size; u64 width; u64 height; u64 context MEMCPY        bytes CUDA_MEMCPY3D as it stands (200
-       bytes); u64 context GRAPH         GRAPH BODY of the child EVENT_RECORD, WAIT_EVENT   u64 event handle EMPTY
-       nothing */
+       to, u8[8] CUgraphEdgeData> edges (those to one node in the order in which the driver keeps its dependencies)
+       NODE: u32 CUgraphNodeType; str reason (non-empty = cannot be rebuilt, and why; then nothing follows); else by
+       type: KERNEL        u64 kernel handle; u32 grid[3]; u32 block[3]; u32 shared bytes; u64 context; bytes parameters
+       (laid out as the kernel's parameter list says); list<u32 CUlaunchAttributeID, bytes value (up to 64, trailing
+       zeros cut)> MEMSET        u64 destination; u64 pitch; u32 value; u32 element size; u64 width; u64 height; u64
+       context MEMCPY        bytes CUDA_MEMCPY3D as it stands (200 bytes); u64 context GRAPH         GRAPH BODY of the
+       child EVENT_RECORD, WAIT_EVENT   u64 event handle EMPTY nothing */
     FOUNDRY_EVENT_GRAPH = 40,
     /* str set; str key; str metadata (UTF-8, the adapter's own) */
     FOUNDRY_EVENT_GRAPH_METADATA = 41,

@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <iterator>
-#include <utility>
 #include <vector>
 
 #include "../table/row.h"
 #include "captures.h"
 #include "counters.h"
 #include "exec_table.h"
+#include "graph_edges.h"
 #include "graph_label.h"
 #include "process.h"
 #include "state.h"
@@ -251,11 +251,6 @@ void Recording::node(CUgraphNode node, const char *reason, int depth) {
     frame_.str(reason);
 }
 
-struct Edges {
-    std::vector<CUgraphNode> from, to;
-    std::vector<CUgraphEdgeData> data;
-};
-
 CUresult read_nodes(CUgraph graph, std::vector<CUgraphNode> *nodes) {
     size_t count = 0;
     if (!real.cuGraphGetNodes) return CUDA_ERROR_NOT_SUPPORTED;
@@ -267,54 +262,21 @@ CUresult read_nodes(CUgraph graph, std::vector<CUgraphNode> *nodes) {
     return result;
 }
 
-CUresult read_edges(CUgraph graph, Edges *edges) {
-    size_t count = 0;
-    bool with_data = real.cuGraphGetEdges_v2 != nullptr;
-    if (!with_data && !real.cuGraphGetEdges) return CUDA_ERROR_NOT_SUPPORTED;
-    CUresult result = with_data ? real.cuGraphGetEdges_v2(graph, nullptr, nullptr, nullptr, &count)
-                                : real.cuGraphGetEdges(graph, nullptr, nullptr, &count);
-    if (result != CUDA_SUCCESS || !count) return result;
-    edges->from.resize(count);
-    edges->to.resize(count);
-    edges->data.resize(count);
-    result = with_data
-                 ? real.cuGraphGetEdges_v2(graph, edges->from.data(), edges->to.data(), edges->data.data(), &count)
-                 : real.cuGraphGetEdges(graph, edges->from.data(), edges->to.data(), &count);
-    edges->from.resize(std::min(count, edges->from.size()));
-    return result;
-}
-
 void Recording::body(CUgraph graph, int depth) {
     std::vector<CUgraphNode> nodes;
-    Edges edges;
+    std::vector<Edge> edges;
     CUresult result = read_nodes(graph, &nodes);
-    // Without its edges no node can stand where it stood; the nodes then carry the reason.
-    CUresult edge_result = result == CUDA_SUCCESS ? read_edges(graph, &edges) : result;
-    if (result != CUDA_SUCCESS) nodes.clear();
-
     if (result != CUDA_SUCCESS) {
         frame_.u32(1).u32(CU_GRAPH_NODE_TYPE_EMPTY).str(failed("nodes of the graph", result)).u32(0);
         return;
     }
+    // Without its edges no node can stand where it stood; the nodes then carry the reason.
+    result = read_edges(graph, nodes, &edges);
     frame_.u32(static_cast<uint32_t>(nodes.size()));
     for (CUgraphNode entry : nodes)
-        node(entry, edge_result == CUDA_SUCCESS ? whole_ : failed("edges of the graph", edge_result), depth);
-
-    std::vector<std::pair<CUgraphNode, uint32_t>> order;
-    for (uint32_t index = 0; index < nodes.size(); ++index) order.emplace_back(nodes[index], index);
-    std::sort(order.begin(), order.end());
-    auto index_of = [&order](CUgraphNode wanted) {
-        auto found = std::lower_bound(order.begin(), order.end(), std::pair<CUgraphNode, uint32_t>(wanted, 0));
-        return found != order.end() && found->first == wanted ? found->second : UINT32_MAX;
-    };
-    size_t at = frame_.size();
-    uint32_t count = 0;
-    frame_.u32(0);
-    for (size_t edge = 0; edge_result == CUDA_SUCCESS && edge < edges.from.size(); ++edge) {
-        frame_.u32(index_of(edges.from[edge])).u32(index_of(edges.to[edge])).raw(&edges.data[edge], 8);
-        ++count;
-    }
-    frame_.patch_u32(at, count);
+        node(entry, result == CUDA_SUCCESS ? whole_ : failed("edges of the graph", result), depth);
+    frame_.u32(static_cast<uint32_t>(edges.size()));
+    for (const Edge &edge : edges) frame_.u32(edge.from).u32(edge.to).raw(&edge.data, sizeof edge.data);
 }
 
 constexpr CUdevice no_device = -1;

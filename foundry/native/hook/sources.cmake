@@ -17,6 +17,7 @@ target_sources(foundry_hook PRIVATE
   hook/exec_table.cpp
   hook/fatbin_thin.cpp
   hook/fence.cpp
+  hook/graph_edges.cpp
   hook/graph_hooks.cpp
   hook/graph_label.cpp
   hook/graph_record.cpp

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -294,11 +295,9 @@ class Check {
                 return bad("edges out of range");
             if (!spend(group.node_count + uint64_t{group.edge_count})) return false;
             auto edges = image_.edges().subspan(group.first_edge, group.edge_count);
-            for (size_t edge = 0; edge < edges.size(); edge++) {
-                if (edges[edge].from >= group.node_count || edges[edge].to >= group.node_count)
-                    return bad("an edge to no node");
-                if (edge && !edge_before(edges[edge - 1], edges[edge])) return bad("edges not in order");
-            }
+            for (const auto &edge : edges)
+                if (edge.from >= group.node_count || edge.to >= group.node_count) return bad("an edge to no node");
+            if (!in_order(edges)) return bad("edges not in order");
             if (!acyclic(group.node_count, edges)) return bad("edges run in a circle");
         }
         auto nodes = image_.nodes();
@@ -333,6 +332,19 @@ class Check {
     static bool edge_before(const foundry_image_edge &left, const foundry_image_edge &right) {
         if (int order = memcmp(left.data, right.data, sizeof left.data)) return order < 0;
         return left.from != right.from ? left.from < right.from : left.to < right.to;
+    }
+
+    // By themselves, or by the nodes that they lead to; each once.
+    static bool in_order(std::span<const foundry_image_edge> edges) {
+        auto ascend = [](std::span<const foundry_image_edge> all) {
+            return std::adjacent_find(all.begin(), all.end(), std::not_fn(edge_before)) == all.end();
+        };
+        if (ascend(edges)) return true;
+        std::vector<foundry_image_edge> sorted(edges.begin(), edges.end());
+        std::sort(sorted.begin(), sorted.end(), edge_before);
+        return std::is_sorted(edges.begin(), edges.end(),
+                              [](const auto &left, const auto &right) { return left.to < right.to; }) &&
+               ascend(sorted);
     }
 
     static bool acyclic(uint32_t node_count, std::span<const foundry_image_edge> edges) {

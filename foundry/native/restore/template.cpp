@@ -106,7 +106,8 @@ class Builder {
         return {};
     }
 
-    // Drivers apply the first edge's data to all edges of one call: so one call for each run of equal data.
+    // In their order, in which a node gets its dependencies as the captured one has them. Drivers apply the first
+    // edge's data to all edges of one call: so one call for each run of equal data.
     Reason connect(Template &made) {
         const auto edges = image_.edges().subspan(group_.first_edge, group_.edge_count);
         std::vector<CUgraphNode> from, to;

@@ -58,7 +58,7 @@ template <class Kind> CUgraphExecUpdateResult compare(const Kind &, const Kind &
     return CU_GRAPH_EXEC_UPDATE_SUCCESS;
 }
 
-// Nodes answer to each other by their place in the order of creation.
+// Nodes answer to each other by their place in the order of creation, dependencies by theirs among a node's.
 Verdict compare_graphs(const Graph &old, const Graph &fresh) {
     if (old.nodes.size() != fresh.nodes.size()) return {CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, nullptr, nullptr};
     std::unordered_map<const Node *, const Node *> twin;
@@ -68,12 +68,10 @@ Verdict compare_graphs(const Graph &old, const Graph &fresh) {
         const Node &before = *old.nodes[index], &after = *fresh.nodes[index];
         if (before.dependencies.size() != after.dependencies.size())
             return {CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, after.handle, nullptr};
-        for (const Link &link : after.dependencies) {
-            bool matched = false;
-            for (const Link &known : before.dependencies)
-                matched = matched || (known.node == twin[link.node] &&
-                                      std::memcmp(&known.data, &link.data, sizeof link.data) == 0);
-            if (!matched) return {CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, after.handle, link.node->handle};
+        for (std::size_t place = 0; place < after.dependencies.size(); ++place) {
+            const Link &known = before.dependencies[place], &link = after.dependencies[place];
+            if (known.node != twin[link.node] || std::memcmp(&known.data, &link.data, sizeof link.data) != 0)
+                return {CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, after.handle, link.node->handle};
         }
         if (before.payload.index() != after.payload.index())
             return {CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, after.handle, nullptr};

@@ -169,7 +169,7 @@ class Builder:
 
     def _connect(self, built: Built) -> None:
         """Add the edges, one call for each run of equal data: drivers apply the first one's data to all of a call."""
-        edges = self.group(built.body).edges
+        edges = self.group(built.body).ordered_edges
         if not len(edges):
             return
         bounds = [0, *(np.flatnonzero(np.diff(edges["data"])) + 1).tolist(), len(edges)]

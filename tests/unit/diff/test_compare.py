@@ -21,6 +21,16 @@ def captured(seed: int = 3) -> Capture:
     raise AssertionError("no capture with graphs and kernels")
 
 
+def having(table: str) -> Capture:
+    """A capture whose first process that has kernels has such nodes, too."""
+    for number in range(3, 500):
+        capture = varied_capture(random.Random(number))
+        process = next((one for one in capture.processes if one.graphs and len(one.launches)), None)
+        if process is not None and len(getattr(process, table)):
+            return capture
+    raise AssertionError(f"no capture with {table}")
+
+
 @pytest.fixture
 def capture() -> Capture:
     return captured()
@@ -141,6 +151,53 @@ def test_an_image_that_graphs_use_is_compared(capture: Capture, name: str, value
     before = changed(capture, images=plain)
     after = changed(before, images=images)
     assert {one.what for one in diff.compare(before, after)} == {what}
+
+
+@pytest.mark.parametrize(("height", "what"), [(1, set()), (2, {"memset"})])
+def test_a_pitch_counts_where_there_is_a_second_row(height: int, what: set[str]) -> None:
+    capture = having("memsets")
+
+    def rows(pitch: int) -> Any:
+        def of(process: Any) -> object:
+            table = process.memsets.copy()
+            table["height"], table["pitch"] = height, pitch
+            return table
+
+        return of
+
+    found = diff.compare(changed(capture, memsets=rows(0)), changed(capture, memsets=rows(512)))
+    assert {one.what for one in found} == what
+
+
+@pytest.mark.parametrize(
+    ("height", "depth", "row", "plane", "what"),
+    [
+        (1, 1, 0, 0, set()),
+        (2, 1, 0, 0, {"copy"}),
+        (1, 2, 0, 0, {"copy"}),
+        (1, 1, 1, 0, {"copy"}),
+        (1, 1, 0, 1, {"copy"}),
+    ],
+)
+@pytest.mark.parametrize("side", [0, 11])
+def test_a_pitch_of_a_copy_counts_beyond_the_first_row(
+    side: int, height: int, depth: int, row: int, plane: int, what: set[str]
+) -> None:
+    capture = having("copies")
+
+    def rows(pitch: int) -> Any:
+        def of(process: Any) -> object:
+            words = process.copies.copy().view("<u8").reshape(-1, 25)
+            words[:, 23], words[:, 24] = height, depth
+            for each in (0, 11):
+                words[:, each + 1], words[:, each + 2], words[:, each + 9] = 0, 0, 0
+            words[:, side + 1], words[:, side + 2], words[:, side + 9] = row, plane, pitch
+            return words.reshape(-1).view(process.copies.dtype)
+
+        return of
+
+    found = diff.compare(changed(capture, copies=rows(0)), changed(capture, copies=rows(512)))
+    assert {one.what for one in found} == what
 
 
 def test_an_image_that_no_graph_uses_is_not_compared(capture: Capture) -> None:

@@ -3,15 +3,17 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from helpers.differing import BASE, OTHER_BASE, examined, sample
 from helpers.proofs import NOTHING_PROVEN
+from helpers.spool_writer import SpoolWriter, body, empty_node
 from helpers.varied import varied_capture
 
-from foundry.diff import scope
+from foundry.diff import compare, scope
 from foundry.diff.report import Change, Kind, Report, Strength
 from foundry.model import (
     Capture,
@@ -30,6 +32,7 @@ from foundry.model import (
 )
 from foundry.model.tables import ALLOCATION, EDGE, LAUNCH, MEMSET, NODE, padded_sizes, starts
 from foundry.model.views import parameter_sizes
+from foundry.pack import pack
 
 
 @pytest.fixture(scope="module")
@@ -251,6 +254,21 @@ def test_each_column_of_edges_that_changes_is_told(capture: Capture, column: str
 
     report = examined(capture, with_group(capture, "edges", change))
     assert {change.kind for change in changes(report)} == {Kind.EDGES}
+
+
+def test_another_order_of_dependencies_is_noted(tmp_path: Path) -> None:
+    captures = []
+    for name, edges in (("a", [(0, 2, 0), (1, 2, 0)]), ("b", [(1, 2, 0), (0, 2, 0)])):
+        spool = SpoolWriter(tmp_path / name)
+        for graph in (0x90, 0x91):
+            spool.graph(graph, body([empty_node()] * 3, edges))
+        spool.write()
+        captures.append(pack(tmp_path / name)[0])
+    report = examined(captures[0], captures[1])
+    assert [change.what for change in changes(report)] == ["order of the dependencies of node 2"]
+    assert [(change.before, change.after) for change in changes(report)] == [("0, 1", "1, 0")]
+    assert report.verdict == Strength.NOTE
+    assert [str(one) for one in compare(*captures)] != []
 
 
 @pytest.mark.parametrize("index", range(0, 200, 4))

@@ -210,6 +210,21 @@ def test_attributes_and_edges_keep_their_values_and_order(built: ImageFile) -> N
     assert [row.tolist() for row in edges] == [(0, 1, 0), (1, 2, 1 << 56), (1, 3, 1)]
 
 
+def test_edges_are_in_the_order_of_dependencies(tmp_path: Path) -> None:
+    spool = SpoolWriter(tmp_path / "s")
+    spool.device()
+    spool.context(0xC0)
+    edges = [(2, 3, 0), (0, 3, 1), (1, 3, 0), (0, 2, 0)]
+    spool.graph(0x90, body([empty_node()] * 4, edges), ("set", "key"), 0xC0)
+    spool.write()
+    capture, _ = pack(tmp_path / "s")
+    path = tmp_path / "x.image"
+    image.build(capture, capture.processes[0].role, path, IDENTITY)
+    assert [row.tolist() for row in ImageFile(path).edges] == [edges[3], *edges[:3]]
+    if checker() is not None:
+        assert image_faults(path) == ["ok"]
+
+
 def test_a_graph_that_cannot_be_restored_is_named_with_its_reason(built: ImageFile) -> None:
     row = built.graph("set", "host")
     assert (row["restorable"], row["group"], row["first_use"]) == (0, NONE, 0)

@@ -99,6 +99,13 @@ CHANGES: dict[str, tuple[Change, str]] = {
     "edge": (lambda p: with_group(p, 1, edges=edited(p.groups[1].edges, 2, end=4)), "an edge refers"),
     "edges' order": (lambda p: with_group(p, 1, edges=p.groups[1].edges[::-1]), "out of order"),
     "edge twice": (lambda p: with_group(p, 1, edges=p.groups[1].edges[[0, 0, 1, 2]]), "out of order"),
+    "an order of too few": (lambda p: with_group(p, 1, order=np.array([0, 1], np.uint32)), "dependencies out of order"),
+    "an order of others": (
+        lambda p: with_group(p, 1, order=np.array([0, 1, 9], np.uint32)),
+        "dependencies out of order",
+    ),
+    "an order across nodes": (lambda p: with_group(p, 1, order=np.array([1, 0, 2], np.uint32)), "dependencies out of"),
+    "the order of the edges": (lambda p: with_group(p, 1, order=np.array([0, 1, 2], np.uint32)), "dependencies out of"),
     "children": (lambda p: replace(p, children=np.array([2], np.uint32)), "not the child that its parent names"),
     "tops": (lambda p: with_first(p, "graphs", body=1), "belongs to no graph"),
     "graph too few": (lambda p: replace(p, graphs=p.graphs[:1]), "belongs to no graph"),

@@ -193,14 +193,33 @@ def test_any_difference_of_topology_is_another_group(tmp_path: Path, other: byte
     assert len(packed(spool)[0].groups) == 2
 
 
-def test_the_order_in_which_edges_come_does_not_matter(tmp_path: Path) -> None:
+JOIN = [(0, 1, 0), (0, 2, 256), (1, 3, 0), (2, 3, 1 << 40)]
+
+
+def test_the_order_in_which_edges_to_other_nodes_come_does_not_matter(tmp_path: Path) -> None:
     spool = start(tmp_path / "s")
-    nodes, edges = [empty_node()] * 4, [(0, 1, 0), (0, 2, 256), (1, 3, 0), (2, 3, 1 << 40)]
-    spool.graph(0x90, body(nodes, edges))
-    spool.graph(0x91, body(nodes, [*edges[::-1], edges[0]]))
+    nodes = [empty_node()] * 4
+    spool.graph(0x90, body(nodes, JOIN))
+    spool.graph(0x91, body(nodes, [*JOIN[2:], *JOIN[1::-1], JOIN[0]]))
     process, _ = packed(spool)
-    assert len(process.groups) == 1
-    assert process.groups[0].edges.tolist() == [(0, 1, 0), (1, 3, 0), (2, 3, 1 << 40), (0, 2, 256)]
+    (group,) = process.groups
+    assert group.edges.tolist() == [(0, 1, 0), (1, 3, 0), (2, 3, 1 << 40), (0, 2, 256)]
+    assert (group.order.tolist(), group.ordered_edges.tolist()) == ([], group.edges.tolist())
+
+
+def test_the_order_of_edges_to_one_node_is_that_of_its_dependencies(tmp_path: Path) -> None:
+    spool = start(tmp_path / "s")
+    nodes = [empty_node()] * 4
+    for graph in (0x90, 0x91):
+        spool.graph(graph, body(nodes, JOIN[::-1]))
+    spool.graph(0x92, body(nodes, JOIN))
+    spool.graph(0x93, body([empty_node(), child_node(body(nodes, JOIN)), child_node(body(nodes, JOIN[::-1]))]))
+    process, _ = packed(spool)
+    turned, plain, _ = process.groups
+    assert process.bodies.tolist() == [0, 0, 1, 2, 1, 0]
+    assert (turned.edges == plain.edges).all()
+    assert turned.ordered_edges.tolist() == [(0, 1, 0), (0, 2, 256), (2, 3, 1 << 40), (1, 3, 0)]
+    assert (turned.dependencies, plain.dependencies) == ({1: [0], 2: [0], 3: [2, 1]}, {1: [0], 2: [0], 3: [1, 2]})
 
 
 def test_children_have_groups_and_bodies_of_their_own(tmp_path: Path) -> None:
