@@ -7,11 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers import workers_program
 from helpers.commandline import CommandLine
 
 from foundry import archive
 
-PROGRAM = Path(__file__).parent / "programs" / "workers.py"
+PROGRAM = Path(workers_program.__file__)
 VALUES = {"Worker-0": 11, "Worker-1": 22}
 
 

@@ -1,6 +1,6 @@
 """Two workers that are started at the same time; each has a graph of its own under the same name.
 
-    workers.py METHOD FIRST
+    workers_program.py METHOD FIRST
 
 METHOD is one of `multiprocessing`, or `subprocess`. The one called FIRST uses the driver first.
 """
