@@ -18,9 +18,12 @@ VALUES = {"Worker-0": 11, "Worker-1": 22}
 
 @pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])
 def test_each_gets_its_own_graph_whoever_comes_first(command: CommandLine, method: str) -> None:
+    command.environment["TMPDIR"] = "/tmp"  # where a socket's path is short enough
     words = ("--", sys.executable, PROGRAM, method)
     captured = command.run("capture", "-q", "--sim", "-o", "a.fdry", *words, "Worker-0")
-    assert captured.stdout.splitlines() == [f"{name} captured {value}" for name, value in VALUES.items()]
+    assert captured.stdout.splitlines() == [f"{name} captured {value}" for name, value in VALUES.items()], (
+        captured.stderr
+    )
     roles = [process.role for process in archive.read(command.work / "a.fdry").processes]
     assert roles == [f"{name}-0" for name in VALUES]
     options = ("--sim", "--allow", "mismatch-arguments", "a.fdry")
@@ -31,7 +34,9 @@ def test_each_gets_its_own_graph_whoever_comes_first(command: CommandLine, metho
 def test_processes_without_a_name_are_told_apart_by_their_arguments(command: CommandLine) -> None:
     words = ("--", sys.executable, PROGRAM, "subprocess")
     captured = command.run("capture", "-q", "--sim", "-o", "a.fdry", *words, "Worker-0")
-    assert captured.stdout.splitlines() == [f"{name} captured {value}" for name, value in VALUES.items()]
+    assert captured.stdout.splitlines() == [f"{name} captured {value}" for name, value in VALUES.items()], (
+        captured.stderr
+    )
     options = ("--sim", "--allow", "mismatch-arguments", "a.fdry")
     restored = command.run("restore", "-q", *options, *words, "Worker-1")
     assert restored.stdout.splitlines() == [f"{name} restored {value}" for name, value in VALUES.items()]

@@ -102,6 +102,7 @@ class TestStart:
         told = json.loads(foundry_command.run(*words).stdout)
         told.pop("FOUNDRY_TRACEBACK")
         told.pop("FOUNDRY_LIBRARY_DIR")
+        assert told.pop("FOUNDRY_COMMAND").startswith("self:")
         image = Path(told.pop("FOUNDRY_IMAGE"))
         assert sorted(path.name for path in image.iterdir()) == ["early", "libraries.json", "python-0.image", "whole"]
         assert image.is_relative_to(foundry_command.store / "images")
