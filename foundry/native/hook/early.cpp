@@ -13,6 +13,7 @@
 #include "../restore/engine.h"
 #include "../table/row.h"
 #include "beginning.h"
+#include "command.h"
 #include "contexts.h"
 #include "patience.h"
 #include "role.h"

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <string>
 
-#include "beginning.h"
+#include "command.h"
 
 namespace foundry {
 namespace {
