@@ -79,7 +79,6 @@ DISARMED = "disarmed"
 
 # Of images
 IMAGE_KEPT_WHOLE = "image-kept-whole"
-IMAGE_NOT_LINKED = "image-not-linked"
 
 # Of an archive
 ARCHIVE_EMPTY = "archive-empty"

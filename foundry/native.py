@@ -9,7 +9,7 @@ from typing import Any
 from foundry import env
 from foundry.errors import NativeLibraryError
 
-ABI = 6
+ABI = 7
 """FOUNDRY_ABI of `native/abi/spool_format.h`: spools and images of another number are of another build."""
 HOOK_NAME = "libfoundry_hook.so"
 SIMULATOR_NAME = "libcuda.so.1"

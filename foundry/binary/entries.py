@@ -67,4 +67,14 @@ def _of_fatbin(data: bytes, architecture: int) -> Entries:
     try:
         return Cubin(fatbin.unpack(data, architecture))
     except fatbin.FatbinError as error:
+        texts = _texts(data, architecture)
+        if texts:
+            return Names(dict.fromkeys(name for text in texts for name in ptx.entry_names(text)))
         raise ForeignImageError(f"its fatbin has no one plain cubin for sm_{architecture}: {error}") from None
+
+
+def _texts(data: bytes, architecture: int) -> list[bytes]:
+    try:
+        return fatbin.texts(data, architecture)
+    except fatbin.FatbinError:
+        return []

@@ -15,6 +15,7 @@ import zstandard
 
 MAGIC = 0xBA55ED50
 ELF_MAGIC = b"\x7fELF"
+KIND_PTX = 1
 KIND_ELF = 2
 FLAG_COMPRESSED = 0x2000
 FLAG_ZSTD = 0x8000
@@ -87,6 +88,19 @@ def unpack(data: bytes, architecture: int) -> bytes:
     if struct.unpack_from("<H", cubin, 16)[0] != ELF_EXECUTABLE:
         raise FatbinError(f"the cubin for sm_{architecture} is relocatable")
     return cubin
+
+
+def texts(data: bytes, architecture: int) -> list[bytes]:
+    """Return the PTX of which the driver compiles one for that GPU: none where there is machine code that it may run.
+
+    FatbinError where one cannot be unpacked.
+    """
+    listed = list(entries(data))
+    for entry in listed:
+        same = entry.architecture // 10 == architecture // 10 and entry.architecture <= architecture
+        if entry.kind == KIND_ELF and same:
+            return []
+    return [_payload(entry) for entry in listed if entry.kind == KIND_PTX and entry.architecture <= architecture]
 
 
 def _payload(entry: FatbinEntry) -> bytes:

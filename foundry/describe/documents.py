@@ -260,7 +260,10 @@ class KernelRow(TypedDict):
 
 
 class ImageRow(TypedDict):
-    """A kernel image. `blob` is None where nothing can be loaded; `stored_bytes` is the blob's size, unpacked."""
+    """A kernel image. A restore loads `original` where there is one, else `blob`; `stored_bytes` is the size of that.
+
+    Where both are None nothing can be loaded.
+    """
 
     process: str
     index: int

@@ -67,7 +67,7 @@ def images(process: Process, blob_sizes: Sequence[int]) -> list[ImageRow]:
             blob=None if image.blob == NONE else image.blob,
             original=None if image.original == NONE else image.original,
             size=image.size,
-            stored_bytes=None if image.blob == NONE else blob_sizes[image.blob],
+            stored_bytes=None if image.loaded == NONE else blob_sizes[image.loaded],
             unpacked=image.unpacked,
             in_graphs=image.in_graphs,
             provenance=image.provenance,

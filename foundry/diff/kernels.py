@@ -96,8 +96,7 @@ def image_changes(
         else:
             found += unequal(KIND, place, "code", *codes)
         found += _image(place, (before, one), (after, other))
-        originals = _digest(one.original, left[1]), _digest(other.original, right[1])
-        found += note(place, "what it was linked from", *originals)
+        found += note(place, "linked code that is not loaded", _linked(one, left[1]), _linked(other, right[1]))
     found += [Change(KIND, where, "image", _image_name(before, index), "none") for index in gone]
     found += [Change(KIND, where, "image", "none", _image_name(after, index)) for index in new]
     return numbering, found
@@ -193,7 +192,11 @@ def _image_name(process: Process, index: int) -> str:
 
 
 def _code(image: Image, digests: Digests) -> str:
-    return f"code {_digest(image.blob, digests)}"
+    return f"code {_digest(image.loaded, digests)}"
+
+
+def _linked(image: Image, digests: Digests) -> str:
+    return _digest(image.blob if image.linked else NONE, digests)
 
 
 def _digest(blob: int, digests: Digests) -> str:

@@ -68,7 +68,7 @@ def _in_graphs(process: Process) -> dict[tuple[bytes, int], Image]:
 
 
 def _code(capture: Capture, image: Image) -> bytes:
-    return capture.blobs[image.blob] if image.blob != NONE else b""
+    return capture.blobs[image.loaded] if image.loaded != NONE else b""
 
 
 def _named(code: bytes) -> str:

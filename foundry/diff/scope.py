@@ -29,7 +29,7 @@ COMPARED: dict[type, tuple[str, ...]] = {
     ),
     Device: ("ordinal", "name", "compute_major", "compute_minor", "multiprocessors", "base", "arena_size"),
     Context: ("device", "primary", "ordinal"),
-    Image: ("key", "instance", "api", "context", "options", "blob"),
+    Image: ("key", "instance", "api", "context", "options", "blob", "original"),
     Kernel: ("image", "name", "device", "parameters", "attributes"),
     Graph: (
         *("set", "key", "metadata", "body", "device", "context"),
@@ -70,7 +70,6 @@ NOT_COMPARED: dict[type, dict[str, str]] = {
     Context: {},
     Image: {
         "format": "the form in which the program handed the code over; what is loaded is compared",
-        "original": "the PTX of code that is compared",
         "size": "of the form in which it was handed over",
         "unpacked": "whether the code was taken out of a fatbin, or was handed over without one",
         "in_graphs": "the others are left out",
@@ -128,8 +127,10 @@ KINDS: dict[type, dict[str, Kind]] = {
     },
     Context: dict.fromkeys(("device", "primary", "ordinal"), Kind.FINGERPRINT),
     Image: {
-        **dict.fromkeys(("key", "instance", "api", "context", "options", "blob", "format", "in_graphs"), Kind.KERNELS),
-        **dict.fromkeys(("original", "size", "unpacked", "provenance", "build_id", "offset"), Kind.NOTES),
+        **dict.fromkeys(
+            ("key", "instance", "api", "context", "options", "blob", "original", "format", "in_graphs"), Kind.KERNELS
+        ),
+        **dict.fromkeys(("size", "unpacked", "provenance", "build_id", "offset"), Kind.NOTES),
     },
     Kernel: {
         **dict.fromkeys(("image", "name", "device", "parameters"), Kind.KERNELS),

@@ -31,13 +31,13 @@ class Kernels:
         rows: list[list[object]] = []
         self._image_index: dict[int, int] = {}
         for number, image in enumerate(process.images):
-            if image.blob == NONE or len(blobs[image.blob]) < SHORTEST_IMAGE:
+            if image.loaded == NONE or len(blobs[image.loaded]) < SHORTEST_IMAGE:
                 continue
             self._image_index[number] = len(rows)
             rows.append(
                 [
                     np.frombuffer(image.key, np.uint8),
-                    store.add(blobs[image.blob], image.blob),
+                    store.add(blobs[image.loaded], image.loaded),
                     image.api,
                     image.instance,
                     _device_of(process, image),
@@ -73,11 +73,11 @@ class Kernels:
         added: dict[tuple[int, frozenset[str]], int | None] = {}
         for number, names in wanted.items():
             image = process.images[number]
-            if image.options or image.original != NONE:
+            if image.options:
                 continue
-            need = image.blob, frozenset(names)
+            need = image.loaded, frozenset(names)
             if need not in added:
-                less = trimmed(blobs[image.blob], names)
+                less = trimmed(blobs[image.loaded], names)
                 added[need] = None if less is None else store.add(less)
             blob, whole = added[need], self._image_index[number]
             if blob is not None:

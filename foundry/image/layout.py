@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 MAGIC = b"FDRYIMG1"
-ABI = 6
+ABI = 7
 """FOUNDRY_ABI."""
 SECTION_ALIGNMENT = 16
 BLOB_ALIGNMENT = 4096

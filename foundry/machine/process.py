@@ -51,8 +51,10 @@ def _kernels(process: Process, numbers: list[int], blob: Blob) -> tuple[list[tup
     wanted: dict[int, dict[str, list[int]]] = {}
     for number in numbers:
         kernel = process.kernels[number]
-        image = process.images[kernel.image].blob if kernel.image != NONE else NONE
-        wanted.setdefault(image, {}).setdefault(kernel.name, []).append(number)
+        image = process.images[kernel.image] if kernel.image != NONE else None
+        # Of an image that was linked there is no code that runs.
+        at = NONE if image is None or image.linked else image.blob
+        wanted.setdefault(at, {}).setdefault(kernel.name, []).append(number)
     found = []
     absent: list[int] = []
     # In their order in the archive: neighbours lie in one section, which is unpacked as a whole.

@@ -16,8 +16,8 @@ LARGEST_PARAMETERS = 32764
 class Image:
     """One load of a kernel image by the program.
 
-    `blob` is what to load on a restore: an unpacked cubin, a linked one, or what the program loaded itself.
-    `original` is the PTX that `blob` was linked from, NONE for all others.
+    `blob` is what the program handed to the driver, or the cubin out of it. Archives of earlier versions may have there
+    what the driver linked `original` to, which is other code than what it runs; `original` is NONE for all others.
     `key` is the hook's name for what the program handed to the driver; `instance` counts its loads from 0.
     """
 
@@ -38,8 +38,13 @@ class Image:
 
     @property
     def linked(self) -> bool:
-        """Whether the driver compiled it from PTX."""
+        """Whether `blob` is linked code, which neither the program nor a restore runs."""
         return self.original != NONE
+
+    @property
+    def loaded(self) -> int:
+        """The index of the blob that a restore loads."""
+        return self.original if self.linked else self.blob
 
 
 @dataclass(frozen=True, slots=True)

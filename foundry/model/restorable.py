@@ -53,7 +53,7 @@ class Restorable:
     def __init__(self, process: Process, blob_sizes: Sequence[int]) -> None:
         self._process = process
         usable = [
-            image.blob != NONE and blob_sizes[image.blob] >= SHORTEST_IMAGE and image.api in (1, 2)
+            image.loaded != NONE and blob_sizes[image.loaded] >= SHORTEST_IMAGE and image.api in (1, 2)
             for image in process.images
         ]
         kernels = process.kernels

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from foundry.binary.fatbin import FatbinError, unpack
-from foundry.findings import IMAGE_KEPT_WHOLE, IMAGE_NOT_LINKED, SPOOL_BLOB_MISSING, Finding, Severity
+from foundry.findings import IMAGE_KEPT_WHOLE, SPOOL_BLOB_MISSING, Finding, Severity
 from foundry.model import NONE, Format, Image, Kernel
 from foundry.pack.blobs import BlobStore
 from foundry.spool import Spool, events
@@ -19,7 +19,6 @@ class Load:
     event: events.Image
     instance: int
     context: int
-    linked: events.ImageLinked | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +58,6 @@ class Images:
         """Note that the next load of a handle is the restore engine's."""
         self._restored[event.handle] = event.instance
 
-    def linked(self, event: events.ImageLinked) -> None:
-        """Note what a PTX image was linked to."""
-        load = self._loaded.get(event.handle)
-        if load is not None:
-            self.loads[load].linked = event
-
     def gone(self, event: events.ImageGone) -> int:
         """Note an unload and return the load that it ends."""
         return self._loaded.pop(event.handle, NONE)
@@ -99,19 +92,24 @@ class Keeper:
         self._store = store
         self._architecture = architecture
         self._findings = findings
-        self._done: dict[tuple[int, int], tuple[int, int, bool]] = {}
+        self._done: dict[int, tuple[int, bool]] = {}
 
     def keep(self, load: Load, in_graphs: bool) -> Image:
-        """Read the load's bytes, unpack them where that is safe, and make the model's image."""
+        """Read the load's bytes, unpack them where that is safe, and make the model's image.
+
+        What the driver compiles stays as it was handed over: linking would give other code than the driver runs.
+        """
         event = load.event
-        blob, original, unpacked = self._bytes(load)
+        if event.blob not in self._done:
+            self._done[event.blob] = self._read(event)
+        blob, unpacked = self._done[event.blob]
         return Image(
             key=event.key,
             instance=load.instance,
             api=event.api,
             format=event.format,
             blob=blob,
-            original=original,
+            original=NONE,
             size=event.size,
             unpacked=unpacked,
             context=load.context,
@@ -122,41 +120,25 @@ class Keeper:
             offset=event.offset,
         )
 
-    def _bytes(self, load: Load) -> tuple[int, int, bool]:
-        place = (load.event.blob, load.linked.blob if load.linked else NONE)
-        if place not in self._done:
-            self._done[place] = self._read(load)
-        return self._done[place]
-
-    def _read(self, load: Load) -> tuple[int, int, bool]:
-        event, where = load.event, f"{self._spool.begin.role}, image {load.event.key.hex()[:12]}"
+    def _read(self, event: events.Image) -> tuple[int, bool]:
+        where = f"{self._spool.begin.role}, image {event.key.hex()[:12]}"
         data = self._spool.blob(event.blob)
         if data is None:
             text = f"`blob.{event.blob}` is missing from the spool"
             self._findings.append(Finding(SPOOL_BLOB_MISSING, Severity.ERROR, text, where))
-            return NONE, NONE, False
-        if event.format == Format.FATBIN:
-            cubin = self._cubin(data, event, where, quiet=load.linked is not None)
-            if cubin is not None:
-                return self._store.add(cubin), NONE, True
-        linked = self._spool.blob(load.linked.blob) if load.linked else None
-        if linked is not None:
-            return self._store.add(linked), self._store.add(data), False
-        if event.format == Format.PTX:
-            text = "the driver will compile this PTX again on a restore: its linked cubin was not recorded"
-            self._findings.append(Finding(IMAGE_NOT_LINKED, Severity.NOTE, text, where))
-        return self._store.add(data), NONE, False
+            return NONE, False
+        cubin = self._cubin(data, event, where) if event.format == Format.FATBIN else None
+        return self._store.add(data if cubin is None else cubin), cubin is not None
 
-    def _cubin(self, data: bytes, event: events.Image, where: str, *, quiet: bool) -> bytes | None:
+    def _cubin(self, data: bytes, event: events.Image, where: str) -> bytes | None:
         try:
             if self._architecture is None:
                 raise FatbinError("the process has devices of several architectures, or none")
             return unpack(data, self._architecture)
         except FatbinError as error:
-            if not quiet:
-                name = PurePosixPath(event.provenance).name or "memory"
-                text = f"fatbin of {event.size} bytes from `{name}` is kept whole: {error}"
-                self._findings.append(Finding(IMAGE_KEPT_WHOLE, Severity.NOTE, text, where))
+            name = PurePosixPath(event.provenance).name or "memory"
+            text = f"fatbin of {event.size} bytes from `{name}` is kept whole: {error}"
+            self._findings.append(Finding(IMAGE_KEPT_WHOLE, Severity.NOTE, text, where))
             return None
 
 

@@ -99,8 +99,6 @@ class ProcessPacker:
             memory.phase(event)
         elif isinstance(event, events.Image):
             images.image(event, self._context_ids.get(event.context, NONE))
-        elif isinstance(event, events.ImageLinked):
-            images.linked(event)
         elif isinstance(event, events.ImageRestored):
             images.restored(event)
         elif isinstance(event, events.ImageGone):

@@ -26,12 +26,12 @@ class Holdings:
     def take(self, process: Process) -> None:
         """Add what a process refers to."""
         for image in process.images:
-            if image.blob != NONE:
+            if image.loaded != NONE:
                 self._kinds.setdefault(
-                    image.blob, f"Kernel images of {image.provenance}" if image.provenance else FROM_MEMORY
+                    image.loaded, f"Kernel images of {image.provenance}" if image.provenance else FROM_MEMORY
                 )
-            if image.original != NONE:
-                self._kinds.setdefault(image.original, "PTX that images were compiled from")
+            if image.linked and image.blob != NONE:
+                self._kinds.setdefault(image.blob, "Linked code that is not loaded")
         for contents in process.contents:
             self._kinds.setdefault(contents.blob, "Recorded memory contents")
 

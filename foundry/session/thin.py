@@ -89,7 +89,7 @@ def _candidates(capture: Capture) -> Iterator[tuple[int, LibraryPlace]]:
     for process in capture.processes:
         architecture = _architecture(process)
         for image in process.images:
-            blob = image.original if image.linked else image.blob
+            blob = image.loaded
             if blob == NONE or not image.provenance or not image.build_id or (image.unpacked and not architecture):
                 continue
             yield blob, _place(image, architecture if image.unpacked else 0)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from foundry.spool.bodies import Body, read_body
 from foundry.spool.cursor import Cursor
 
-ABI = 6
+ABI = 7
 """FOUNDRY_ABI: a spool of another number is of another build."""
 
 
@@ -128,14 +128,6 @@ class Image(NamedTuple):
     provenance: str
     build_id: str
     offset: int
-
-
-class ImageLinked(NamedTuple):
-    """The cubin that a PTX image was linked to."""
-
-    handle: int
-    blob: int
-    size: int
 
 
 class ImageGone(NamedTuple):
@@ -325,7 +317,6 @@ READERS: dict[int, Callable[[Cursor], tuple[object, ...]]] = {
     14: lambda c: Contents(c.u64(), c.u64(), c.u32(), c.text()),
     15: lambda c: Allocator(c.u16(), c.u8(), c.u64()),
     20: _image,
-    21: lambda c: ImageLinked(c.u64(), c.u32(), c.u64()),
     22: lambda c: ImageGone(c.u64()),
     23: lambda c: ImageRestored(c.u64(), c.u32()),
     30: lambda c: Kernel(c.u64(), c.u64(), c.text(), c.items(8, _two_u32), c.items(8, _u32_i32)),

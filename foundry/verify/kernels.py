@@ -39,17 +39,17 @@ def wanted_kernels(process: Process, places: Places) -> Iterator[tuple[int, Want
     for number, use in sorted(places.kernel_uses().items()):
         kernel = process.kernels[number]
         image = process.images[kernel.image] if kernel.image != NONE else None
-        if image is None or image.blob == NONE or not kernel.name:
+        if image is None or image.loaded == NONE or not kernel.name:
             continue  # a graph that can be restored has none of these, or the archive would not have been read
         graph = process.graphs[use.graph]
         origin = f" from `{image.provenance}`" if image.provenance else ""
         yield (
-            image.blob,
+            image.loaded,
             Wanted(
                 name=kernel.name,
                 layout=kernel.parameters,
                 architecture=compute.get(kernel.device, 0),
-                image=f"image {kernel.image}{origin} (blob {image.blob})",
+                image=f"image {kernel.image}{origin} (blob {image.loaded})",
                 place=places.node(graph, use.body, use.node),
                 nodes=use.nodes,
                 restorable=use.restorable,

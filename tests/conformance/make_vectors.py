@@ -35,7 +35,7 @@ from helpers.varied import varied_capture  # noqa: E402
 
 from foundry.archive.layout import CRITICAL, ENTRY, FOOTER, HEADER, WHOLE, Kind  # noqa: E402
 from foundry.findings import Finding, Severity  # noqa: E402
-from foundry.model import Capture, File, Library, StartFile  # noqa: E402
+from foundry.model import Capture, File, Format, Library, StartFile  # noqa: E402
 
 FOLDER = ROOT / "format_spec" / "vectors" / "v1"
 SEED = 11
@@ -116,6 +116,26 @@ def ordered_pieces() -> list[Piece]:
     raise AssertionError("no seed makes a capture with orders")
 
 
+def unlinked_capture() -> Capture:
+    """One of which an earlier version told that its PTX has no linked code beside it."""
+    capture = varied_capture(random.Random(1), orders=False)
+    (process,) = capture.processes
+    image = next(image for image in process.images if image.format == Format.PTX and len(capture.blobs[image.blob]))
+    text = "the driver will compile this PTX again on a restore: its linked cubin was not recorded"
+    found = Finding("image-not-linked", Severity.NOTE, text, f"{process.role}, image {image.key.hex()[:12]}")
+    return replace(capture, findings=(capture.findings[0], found, *capture.findings[1:]))
+
+
+def linked_capture() -> Capture:
+    """The small capture, its first image with linked code beside what the program handed over."""
+    small = small_capture()
+    (process,) = small.processes
+    first, *others = process.images
+    images = (replace(first, original=first.blob, blob=len(small.blobs)), *others)
+    blobs = (*small.blobs, b"\x7fELF, which nobody loads")
+    return replace(small, processes=(replace(process, images=images),), blobs=blobs)
+
+
 def valid_cases() -> Iterator[tuple[str, bytes]]:
     """Archives that every reader of version 1 reads."""
     yield "empty", build(pieces_of(Capture((), ())))
@@ -127,8 +147,10 @@ def valid_cases() -> Iterator[tuple[str, bytes]]:
         (Finding("some-code", Severity.ERROR, 'tab\tquote"', ""),),
     )
     yield "texts", build(pieces_of(odd))
-    for seed in (1, 2, 3):
+    yield "varied-1", build(pieces_of(unlinked_capture()))
+    for seed in (2, 3):
         yield f"varied-{seed}", build(pieces_of(varied_capture(random.Random(seed), orders=False)))
+    yield "linked", build(pieces_of(linked_capture()))
     rich = pieces_of(rich_capture())
     yield "small", build(pieces_of(small_capture()))
     yield "thin", build(pieces_of(thin_capture()))

@@ -102,7 +102,6 @@ def _write(spool: SpoolWriter, base: int, words: list[int], constant: int, first
     spool.range(7, 0x7F0000000000, 64, 0x10, "table")
     spool.image(0x10, IMAGES[0], bytes(32))
     spool.image(0x11, IMAGES[1], b"\1" * 32, provenance="")
-    spool.linked(0x11, b"LINKED " * 8)
     spool.kernel(0x77, 0x10, "scale", [(0, 8), (8, 4)], [(8, 1024)])
     size = 16 + 8 * len(words)
     spool.kernel(0x78, 0x11, "_ZN2at6native9mix_arrayIfEEvPT_i", [(0, 8), (8, 4), (16, size - 16)])

@@ -101,7 +101,7 @@ def body(nodes: Sequence[bytes], edges: Sequence[tuple[int, int, int]] | None = 
 class SpoolWriter:
     """One process folder."""
 
-    def __init__(self, session: Path, role: str = "python-0", abi: int = 6, mode: int = 1) -> None:
+    def __init__(self, session: Path, role: str = "python-0", abi: int = 7, mode: int = 1) -> None:
         self.folder = session / role
         self.folder.mkdir(parents=True)
         self.frames: list[bytes] = []
@@ -187,9 +187,6 @@ class SpoolWriter:
             + struct.pack("<Q", 4096),
         )
         return number
-
-    def linked(self, handle: int, data: bytes) -> None:
-        self.frame(21, struct.pack("<QIQ", handle, self.blob(data), len(data)))
 
     def image_gone(self, handle: int) -> None:
         self.frame(22, struct.pack("<Q", handle))

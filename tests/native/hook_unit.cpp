@@ -8,7 +8,6 @@
 #include "hook/exec_table.h"
 #include "hook/fatbin_thin.h"
 #include "hook/image_key.h"
-#include "hook/image_links.h"
 #include "hook/images.h"
 #include "hook/moments.h"
 #include "hook/role.h"
@@ -145,7 +144,6 @@ void test_images() {
     image_key(place(fatbin), fatbin.size(), 80, other);
     sha256(fatbin.data(), fatbin.size(), all);
     CHECK(std::memcmp(key, all, 32) == 0 && std::memcmp(other, all, 32) == 0);
-    CHECK(image_has_code(place(fatbin), fatbin.size(), 90) && !image_has_code(place(fatbin), fatbin.size(), 100));
 
     // A second entry for another device: its payload is not part of the key, its header is.
     std::vector<uint8_t> two = make_fatbin({90, 80});
@@ -154,6 +152,12 @@ void test_images() {
     image_key(place(two), two.size(), 90, other);
     CHECK(std::memcmp(key, other, 32) == 0);
     put(two, 112 + 56, uint32_t{9});
+    image_key(place(two), two.size(), 90, other);
+    CHECK(std::memcmp(key, other, 32) != 0);
+    // Of text alone for this device, the driver may rather run what the other entry has.
+    put(two, 16, uint16_t{1});
+    image_key(place(two), two.size(), 90, key);
+    two.back() ^= 1;
     image_key(place(two), two.size(), 90, other);
     CHECK(std::memcmp(key, other, 32) != 0);
 
@@ -194,13 +198,19 @@ void test_images() {
     CHECK(image_size(place(ptx), nullptr) == 0);
     CHECK(image_size(place({1, 2, 3, 4, 5, 6, 7, 8}), &format) == 0 && format == FOUNDRY_FORMAT_UNKNOWN);
 
-    CUjit_option options[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_MAX_REGISTERS};
-    void *values[] = {&values, reinterpret_cast<void *>(32)};
-    std::memcpy(key, all, 32);
-    image_key_options(key, options, values, 1);
-    CHECK(std::memcmp(key, all, 32) == 0);
-    image_key_options(key, options, values, 2);
-    CHECK(std::memcmp(key, all, 32) != 0);
+    // Options that change no code don't change the key; what they are is known from before the driver was called.
+    CUjit_option options[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_THREADS_PER_BLOCK, CU_JIT_MAX_REGISTERS,
+                              CU_JIT_CACHE_MODE};
+    void *values[] = {&values, reinterpret_cast<void *>(64), reinterpret_cast<void *>((7ull << 32) | 32), nullptr};
+    ImageLoad plain, loaded[3];
+    plain.from_memory("// PTX\n", nullptr, nullptr, 0);
+    for (unsigned count = 2; count <= 4; ++count) loaded[count - 2].from_memory("// PTX\n", options, values, count);
+    values[1] = values[2] = nullptr;
+    CHECK(plain.options.empty() && loaded[0].options.size() == 1 && loaded[2].options.size() == 3);
+    CHECK(loaded[2].options[0].option == CU_JIT_THREADS_PER_BLOCK && loaded[2].options[0].value == 64);
+    CHECK(loaded[2].options[1].option == CU_JIT_MAX_REGISTERS && loaded[2].options[1].value == 32);
+    CHECK(std::memcmp(loaded[0].key, plain.key, 32) == 0 && std::memcmp(loaded[1].key, plain.key, 32) != 0);
+    CHECK(std::memcmp(loaded[2].key, loaded[1].key, 32) != 0);
 }
 
 std::vector<uint8_t> read_file(const std::string &path) {
@@ -220,77 +230,11 @@ void test_thin(const char *folder) {
     CHECK(fatbin_thin_blob(fatbin.data(), fatbin.size(), 90, &blob) && blob == 0);
     CHECK(read_file(std::string(folder) + "/blob.0") == make_fatbin({90, 90}));
     CHECK(!fatbin_thin_blob(fatbin.data(), fatbin.size(), 75, &blob));
+    // What the driver compiles, or chooses among, is kept whole.
+    std::vector<uint8_t> text = make_fatbin({90}, 1);
+    CHECK(!fatbin_thin_blob(text.data(), text.size(), 90, &blob));
     put(fatbin, 24, UINT64_MAX);
     CHECK(!fatbin_thin_blob(fatbin.data(), fatbin.size(), 90, &blob));
-}
-
-std::vector<CUjitInputType> linked_types;
-unsigned linked_options;
-
-// A driver that links.
-void make_linker() {
-    real.cuLinkCreate_v2 = [](unsigned count, CUjit_option *options, void **values, CUlinkState *state) {
-        linked_options = count;
-        CHECK(count == 0 || (options[0] == CU_JIT_MAX_REGISTERS && values[0] == reinterpret_cast<void *>(32)));
-        *state = reinterpret_cast<CUlinkState>(8);
-        return CUDA_SUCCESS;
-    };
-    real.cuLinkAddData_v2 = [](CUlinkState, CUjitInputType type, void *, size_t, const char *, unsigned, CUjit_option *,
-                               void **) {
-        linked_types.push_back(type);
-        return CUDA_SUCCESS;
-    };
-    real.cuLinkComplete = [](CUlinkState, void **cubin, size_t *size) {
-        static char bytes[] = "cubin";
-        *cubin = bytes;
-        *size = 5;
-        return CUDA_SUCCESS;
-    };
-    real.cuLinkDestroy = [](CUlinkState) { return CUDA_SUCCESS; };
-    real.cuDeviceGetAttribute = [](int *value, CUdevice_attribute which, CUdevice) {
-        *value = which == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? 9 : 0;
-        return CUDA_SUCCESS;
-    };
-}
-
-void test_links(const char *folder) {
-    int error = 0;
-    CHECK(spool_open(folder, &error));
-    make_linker();
-    CUjit_option options[] = {CU_JIT_WALL_TIME, CU_JIT_MAX_REGISTERS};
-    void *values[] = {nullptr, reinterpret_cast<void *>(32)};
-    ImageLoad text, again, code, older;
-    text.from_memory("// PTX\n", options, values, 2);
-    link_later(11, text);
-    CHECK(linked_types.size() == 1 && linked_types[0] == CU_JIT_INPUT_PTX && linked_options == 1);
-    CHECK(read_file(std::string(folder) + "/blob.0") == std::vector<uint8_t>({'c', 'u', 'b', 'i', 'n'}));
-
-    // The same image again is not compiled again; machine code is not either; a container without any for this device
-    // is.
-    again.from_memory("// PTX\n", options, values, 2);
-    link_later(12, again);
-    std::vector<uint8_t> fits = make_fatbin({90}), ptx_only = make_fatbin({80}, 1);
-    code.from_memory(fits.data(), nullptr, nullptr, 0);
-    link_later(13, code);
-    CHECK(linked_types.size() == 1);
-    older.from_memory(ptx_only.data(), nullptr, nullptr, 0);
-
-    // Not while a capture is in progress, and not for what is gone by its end.
-    detail::capture_depth = 1;
-    link_later(14, older);
-    link_later(15, older);
-    images_link_pending();
-    CHECK(linked_types.size() == 1);
-    link_forget(15);
-    detail::capture_depth = 0;
-    images_link_pending();
-    CHECK(linked_types.size() == 2 && linked_types[1] == CU_JIT_INPUT_FATBINARY);
-
-    real.cuLinkComplete = [](CUlinkState, void **, size_t *) { return CUDA_ERROR_INVALID_PTX; };
-    ImageLoad bad;
-    bad.from_memory("// bad\n", nullptr, nullptr, 0);
-    link_later(16, bad);
-    spool_close();
 }
 
 CUgraphExec exec(uintptr_t number) {
@@ -420,7 +364,6 @@ int main(int count, char **arguments) {
     if (test == "claims") test_claims();
     if (test == "images") test_images();
     if (test == "thin") test_thin(arguments[2]);
-    if (test == "links") test_links(arguments[2]);
     if (test == "execs") test_execs();
     if (test == "spool") test_spool(arguments[2]);
     if (test == "full") test_full(arguments[2]);

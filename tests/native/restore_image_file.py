@@ -6,7 +6,7 @@ import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ABI = 6
+ABI = 7
 NONE = 0xFFFFFFFF
 SECTIONS = (
     ("strings", 1),

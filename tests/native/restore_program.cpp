@@ -71,9 +71,19 @@ void load(const Words &words) {
     images.emplace_back();
     Image &image = images.back();
     image.bytes.assign(std::istreambuf_iterator<char>(file), {});
-    CUresult result = words[0] == "library" ? CU(cuLibraryLoadData)(&image.library, image.bytes.data(), nullptr,
-                                                                    nullptr, 0, nullptr, nullptr, 0)
-                                            : CU(cuModuleLoadData)(&image.module, image.bytes.data());
+    // Those after the path are JIT options, as NUMBER=VALUE.
+    std::vector<CUjit_option> options;
+    std::vector<void *> values;
+    for (size_t at = 2; at < words.size(); at++) {
+        options.push_back(static_cast<CUjit_option>(atoi(words[at].c_str())));
+        values.push_back(reinterpret_cast<void *>(address(words[at].substr(words[at].find('=') + 1))));
+    }
+    auto count = static_cast<unsigned>(options.size());
+    CUresult result =
+        words[0] == "library" ? CU(cuLibraryLoadData)(&image.library, image.bytes.data(), options.data(), values.data(),
+                                                      count, nullptr, nullptr, 0)
+        : count ? CU(cuModuleLoadDataEx)(&image.module, image.bytes.data(), count, options.data(), values.data())
+                : CU(cuModuleLoadData)(&image.module, image.bytes.data());
     check("load", result);
     if (!result)
         say(words[0] + " " +
@@ -133,8 +143,12 @@ void launch(CUstream stream, const char *name, std::vector<void *> parameters) {
     Image &image = images.back();
     CUkernel kernel = nullptr;
     CUfunction function = nullptr;
-    check("kernel", CU(cuLibraryGetKernel)(&kernel, image.library, name));
-    check("function", CU(cuKernelGetFunction)(&function, kernel));
+    if (image.library) {
+        check("kernel", CU(cuLibraryGetKernel)(&kernel, image.library, name));
+        check("function", CU(cuKernelGetFunction)(&function, kernel));
+    } else {
+        check("function", CU(cuModuleGetFunction)(&function, image.module, name));
+    }
     check("launch", CU(cuLaunchKernel)(function, 1, 1, 1, 32, 1, 1, 0, stream, parameters.data(), nullptr));
 }
 

@@ -14,13 +14,13 @@ from helpers.source import NATIVE
 from foundry.spool.frames import Frames
 
 PARTS = (
+    "command",
     "counters",
     "crc32c",
     "exec_table",
     "fatbin_thin",
     "image_bytes",
     "image_key",
-    "image_links",
     "image_load",
     "moments",
     "placement",
@@ -71,14 +71,3 @@ def test_a_full_disk_leaves_whole_frames_and_a_reason(unit: Path, tmp_path: Path
     assert "could not be written to the spool" in reason
     assert "bytes" in reason
     assert (tmp_path / "broken").stat().st_size == 0
-
-
-def test_what_the_driver_compiles_is_linked_once(unit: Path, tmp_path: Path) -> None:
-    run(unit, "links", tmp_path)
-    data = (tmp_path / "events").read_bytes()
-    linked = [frame.payload for frame in Frames(io.BytesIO(data), "unit") if frame.kind == 21]
-    handles = [int.from_bytes(payload[:8], "little") for payload in linked]
-    blobs = [int.from_bytes(payload[8:12], "little") for payload in linked]
-    assert handles == [11, 12, 14]
-    assert blobs == [0, 0, 1]
-    assert b"link-failed" in data

@@ -23,7 +23,7 @@
 
 #include <stdint.h>
 
-#define FOUNDRY_ABI 6u
+#define FOUNDRY_ABI 7u
 
 enum foundry_event_kind {
     /* u32 abi; u32 mode (FOUNDRY_MODE_*); str role; str executable (base name); list<str key, str value> rank variables
@@ -66,8 +66,7 @@ enum foundry_event_kind {
        may be empty); u64 offset in it. key: SHA-256, see foundry/native/hook/image_key.h. A repeated key names the same
        blob. */
     FOUNDRY_EVENT_IMAGE = 20,
-    /* the cubin that a PTX image links to. u64 handle; u32 blob; u64 size */
-    FOUNDRY_EVENT_IMAGE_LINKED = 21,
+    /* 21 is not used again: it told what a PTX image was linked to. */
     /* u64 handle */
     FOUNDRY_EVENT_IMAGE_GONE = 22,
     /* restore only: the next IMAGE of that handle is the restore engine's, not a load of the program's. It is the load

@@ -25,7 +25,6 @@ void instantiated(CUresult result, const CUgraphExec *exec, CUgraph graph, uint6
     }
     contents_take();
     record_graph(graph, *exec, flags);
-    images_link_pending();
 }
 
 // Only the first change of an exec is news: from then on it is not what was recorded.

@@ -18,7 +18,7 @@ bool is_fatbin(const uint8_t *data, size_t size) {
 
 // The container header, every entry's header, and the payloads for this device.
 bool fatbin_key(const uint8_t *data, size_t size, uint32_t compute_capability, uint8_t key[32]) {
-    bool any = false;
+    bool has_code = false;
     Sha256 hash;
     FatbinHeader header;
     memcpy(&header, data, sizeof header);
@@ -27,10 +27,10 @@ bool fatbin_key(const uint8_t *data, size_t size, uint32_t compute_capability, u
     bool whole = fatbin_each(data, size, [&](const FatbinEntry &entry, const uint8_t *head, const uint8_t *payload) {
         hash.add(head, entry.header_size);
         if (entry.architecture != compute_capability) return;
-        any = true;
+        has_code = has_code || entry.kind == fatbin_elf;
         hash.add(payload, entry.payload_size);
     });
-    if (!whole || !any) return false;
+    if (!whole || !has_code) return false;
     hash.finish(key);
     return true;
 }
@@ -39,7 +39,6 @@ bool option_changes_code(CUjit_option option) {
     switch (option) {
     case CU_JIT_THREADS_PER_BLOCK:
     case CU_JIT_TARGET_FROM_CUCONTEXT:
-    case CU_JIT_CACHE_MODE:
         return false;
     default:
         return jit_option_plain(option);
@@ -57,6 +56,8 @@ void image_key(const void *image, size_t size, uint32_t compute_capability, uint
 }
 
 bool jit_option_plain(CUjit_option option) {
+    constexpr int split_compile = 34; // CU_JIT_SPLIT_COMPILE, which not every cuda.h has
+    if (static_cast<int>(option) == split_compile) return true;
     switch (option) {
     case CU_JIT_MAX_REGISTERS:
     case CU_JIT_THREADS_PER_BLOCK:
@@ -78,33 +79,18 @@ bool jit_option_plain(CUjit_option option) {
     }
 }
 
-void image_key_options(uint8_t key[32], const CUjit_option *options, void *const *values, unsigned count) {
+void image_key_options(uint8_t key[32], std::span<const JitOption> options) {
     Sha256 hash;
     bool any = false;
-    for (unsigned index = 0; options && values && index < count; ++index) {
-        if (!option_changes_code(options[index])) continue;
+    for (const JitOption &each : options) {
+        if (!option_changes_code(each.option)) continue;
         if (!any) hash.add(key, 32);
         any = true;
-        auto option = static_cast<uint32_t>(options[index]);
-        uint64_t value = jit_option_value(values[index]);
+        auto option = static_cast<uint32_t>(each.option);
         hash.add(&option, sizeof option);
-        hash.add(&value, sizeof value);
+        hash.add(&each.value, sizeof each.value);
     }
     if (any) hash.finish(key);
-}
-
-bool image_has_code(const void *image, size_t size, uint32_t compute_capability) {
-    ImageBytes bytes = image_bytes(image);
-    if (bytes.format == FOUNDRY_FORMAT_PTX) return false;
-    if (bytes.format != FOUNDRY_FORMAT_FATBIN) return true;
-    bool has = false;
-    bool whole = fatbin_each(bytes.data, size, [&](const FatbinEntry &entry, const uint8_t *, const uint8_t *) {
-        // Machine code runs on devices of its own major version and no lower minor.
-        if (entry.kind == fatbin_elf && entry.architecture / 10 == compute_capability / 10 &&
-            entry.architecture <= compute_capability)
-            has = true;
-    });
-    return has || !whole;
 }
 
 } // namespace foundry

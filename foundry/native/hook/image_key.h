@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <span>
+
 #include "../table/real.h"
 
 namespace foundry {
@@ -23,23 +25,26 @@ ImageBytes image_bytes(const void *image);
 size_t image_size(const void *image, int *format);
 
 // SHA-256. Fatbin container: the container header, each entry's header, and the payloads of the entries for this
-// compute capability (10 * major + minor) if there is any; else, and for every other format, all bytes. `image` is
-// where the bytes begin (ImageBytes::data; a wrapper is followed), `size` their number.
+// compute capability (10 * major + minor) if there is machine code among them; else, as the driver chooses among the
+// others, and for every other format, all bytes. `image` is where the bytes begin (ImageBytes::data; a wrapper is
+// followed), `size` their number.
 void image_key(const void *image, size_t size, uint32_t compute_capability, uint8_t key[32]);
+
+// A JIT option whose value is a plain number.
+struct JitOption {
+    CUjit_option option;
+    uint64_t value;
+};
 
 // JIT options that change the code are part of the identity: key = SHA-256(key, then u32 option, u64 value each).
 // Unchanged where there are none of that kind.
-void image_key_options(uint8_t key[32], const CUjit_option *options, void *const *values, unsigned count);
+void image_key_options(uint8_t key[32], std::span<const JitOption> options);
 // True for options whose value is a plain number that the program gives.
 bool jit_option_plain(CUjit_option option);
 // That number; the upper half of the pointer it travels in is whatever was there.
 inline uint64_t jit_option_value(const void *value) {
     return static_cast<uint32_t>(reinterpret_cast<uint64_t>(value));
 }
-
-// True if the image has machine code for this compute capability (a cubin, or a fatbin with a fitting entry); a PTX
-// image has not.
-bool image_has_code(const void *image, size_t size, uint32_t compute_capability);
 
 } // namespace foundry
 

@@ -34,22 +34,23 @@ ImageLoad::~ImageLoad() {
 void ImageLoad::identify() {
     if (!known()) return;
     image_key(bytes.data, bytes.size, compute_capability(), key);
-    image_key_options(key, options, values, option_count);
+    image_key_options(key, options);
 }
 
-void ImageLoad::from_memory(const void *image, CUjit_option *given, void **given_values, unsigned count) {
-    options = given;
-    values = given_values;
-    option_count = given && given_values ? count : 0;
+void ImageLoad::take_options(const CUjit_option *given, void *const *values, unsigned count) {
+    for (unsigned index = 0; given && values && index < count; ++index)
+        if (jit_option_plain(given[index])) options.push_back({given[index], jit_option_value(values[index])});
+}
+
+void ImageLoad::from_memory(const void *image, const CUjit_option *given, void *const *values, unsigned count) {
+    take_options(given, values, count);
     bytes = image_bytes(image);
     if (known()) provenance = provenance_of(bytes.data);
     identify();
 }
 
-void ImageLoad::from_file(const char *path, CUjit_option *given, void **given_values, unsigned count) {
-    options = given;
-    values = given_values;
-    option_count = given && given_values ? count : 0;
+void ImageLoad::from_file(const char *path, const CUjit_option *given, void *const *values, unsigned count) {
+    take_options(given, values, count);
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0) return;
     off_t size = lseek(file, 0, SEEK_END);

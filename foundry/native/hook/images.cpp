@@ -12,7 +12,6 @@
 
 #include "../restore/engine.h"
 #include "fatbin_thin.h"
-#include "image_links.h"
 #include "moments.h"
 #include "process.h"
 #include "ranges.h"
@@ -94,15 +93,8 @@ void write_image(uint64_t handle, int api, const ImageLoad &load, CUcontext cont
         .u64(stored.size)
         .raw(load.key, sizeof load.key)
         .handle(context);
-    size_t at = frame.size();
-    uint32_t count = 0;
-    frame.u32(0);
-    for (unsigned index = 0; index < load.option_count; ++index)
-        if (jit_option_plain(load.options[index])) {
-            frame.u32(static_cast<uint32_t>(load.options[index])).u64(jit_option_value(load.values[index]));
-            ++count;
-        }
-    frame.patch_u32(at, count);
+    frame.u32(static_cast<uint32_t>(load.options.size()));
+    for (const JitOption &each : load.options) frame.u32(static_cast<uint32_t>(each.option)).u64(each.value);
     frame.str(load.provenance.path).str(load.provenance.build_id).u64(load.provenance.offset).write();
 }
 
@@ -129,7 +121,6 @@ void image_loaded(uint64_t handle, int api, const ImageLoad &load, CUcontext con
     Stored stored;
     if (!stored_for(load, handed_over, &stored)) return;
     write_image(handle, api, load, context, stored);
-    if (!handed_over) link_later(handle, load);
 }
 
 void image_held(uint64_t handle, CUcontext context) {
@@ -155,7 +146,6 @@ void image_unloaded(uint64_t handle) {
         forget_kernels(handle);
     }
     generation.fetch_add(1, std::memory_order_acq_rel);
-    link_forget(handle);
     range_remove_owner(handle);
     Frame(FOUNDRY_EVENT_IMAGE_GONE).u64(handle).write();
 }
@@ -213,7 +203,6 @@ uint64_t images_generation() {
 void images_forget() {
     new (&mutex) std::mutex;
     state = nullptr;
-    links_forget();
 }
 
 } // namespace foundry

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <string>
+#include <vector>
 
 #include "../table/real.h"
 #include "image_key.h"
@@ -18,9 +19,7 @@ struct ImageLoad {
     ImageBytes bytes;
     uint8_t key[32] = {};
     Provenance provenance;
-    CUjit_option *options = nullptr;
-    void **values = nullptr;
-    unsigned option_count = 0;
+    std::vector<JitOption> options;
     void *owned = nullptr; // a file's bytes, released with this
     size_t owned_size = 0;
 
@@ -30,16 +29,17 @@ struct ImageLoad {
     ImageLoad &operator=(const ImageLoad &) = delete;
 
     bool known() const { return bytes.size != 0; }
-    void from_memory(const void *image, CUjit_option *options, void **values, unsigned count);
+    void from_memory(const void *image, const CUjit_option *options, void *const *values, unsigned count);
     // Maps the file; unknown if it cannot be read.
-    void from_file(const char *path, CUjit_option *options, void **values, unsigned count);
+    void from_file(const char *path, const CUjit_option *options, void *const *values, unsigned count);
 
   private:
+    // The driver writes what it did into some values, so they are taken before it is called.
+    void take_options(const CUjit_option *options, void *const *values, unsigned count);
     void identify();
 };
 
-// After a successful load, real or handed over: writes the blob if the key is new, IMAGE, and later IMAGE_LINKED where
-// that pays.
+// After a successful load, real or handed over: writes the blob if the key is new, and IMAGE.
 void image_loaded(uint64_t handle, int api, const ImageLoad &load, CUcontext context, bool handed_over);
 // Restore: an image that the engine has loaded. Held, so that its kernels keep their names for as long as the context
 // lives, whatever the program does with it; then told, as the load of its key that the archive says it was.
@@ -63,9 +63,6 @@ uint64_t images_generation();
 
 // 10 * major + minor of the current context's device, or of device 0.
 uint32_t compute_capability();
-
-// Links images without machine code for this device to a cubin, those that are still waiting. No-op during captures.
-void images_link_pending();
 
 } // namespace foundry
 

@@ -6,6 +6,7 @@ target_sources(foundry_hook PRIVATE
   hook/beginning.cpp
   hook/bypass.cpp
   hook/capture_hooks.cpp
+  hook/command.cpp
   hook/contents.cpp
   hook/context_hooks.cpp
   hook/counters.cpp
@@ -25,7 +26,6 @@ target_sources(foundry_hook PRIVATE
   hook/host_memory_hooks.cpp
   hook/image_bytes.cpp
   hook/image_key.cpp
-  hook/image_links.cpp
   hook/image_load.cpp
   hook/images.cpp
   hook/ipc_exports.cpp

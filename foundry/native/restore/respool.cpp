@@ -81,20 +81,13 @@ void Respool::tell_image(uint32_t image) {
     const Image &archive = *session_.image;
     const auto &entry = archive.images()[image];
     const auto &blob = archive.blobs()[entry.blob];
-    std::vector<CUjit_option> options;
-    std::vector<void *> values;
-    for (const auto &option : archive.image_options().subspan(entry.first_option, entry.option_count)) {
-        options.push_back(static_cast<CUjit_option>(option.option));
-        values.push_back(reinterpret_cast<void *>(option.value));
-    }
     ImageLoad load;
+    for (const auto &option : archive.image_options().subspan(entry.first_option, entry.option_count))
+        load.options.push_back({static_cast<CUjit_option>(option.option), option.value});
     load.bytes = image_bytes(archive.blob_bytes().data() + blob.offset);
     load.bytes.size = blob.length;
     memcpy(load.key, entry.key, sizeof load.key);
     snprintf(load.provenance.path, sizeof load.provenance.path, "%s", archive.string(entry.provenance));
-    load.options = options.data();
-    load.values = values.data();
-    load.option_count = entry.option_count;
     image_restored(reinterpret_cast<uint64_t>(handle), static_cast<int>(entry.api), load,
                    entry.api == FOUNDRY_API_MODULE ? context : nullptr, entry.instance);
 }

@@ -119,8 +119,8 @@ class Runner:
         process, blobs = self._process, dict[int, set[int]]()
         for number, use in self._places.kernel_uses().items():
             image = process.kernels[number].image
-            if use.restorable and image != NONE and process.images[image].blob != NONE:
-                blobs.setdefault(process.images[image].blob, set()).add(image)
+            if use.restorable and image != NONE and process.images[image].loaded != NONE:
+                blobs.setdefault(process.images[image].loaded, set()).add(image)
         return [(blob, sorted(images)) for blob, images in sorted(blobs.items())]
 
     def load(self, images: list[int], data: bytes) -> None:

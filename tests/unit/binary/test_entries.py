@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from helpers.verified import LAYOUTS, image_of
+from unit.binary.test_fatbin import CUBIN as OTHER
+from unit.binary.test_fatbin import compressed, container, entry
 
 from foundry.binary.cubin import Cubin
 from foundry.binary.entries import entries
@@ -16,6 +18,7 @@ from foundry.binary.errors import ForeignImageError, ImageError
 DATA = Path(__file__).parents[2] / "data"
 DECODE = Path(__file__).parents[2] / "engines" / "kernels" / "decode.ptx"
 CUBIN = (DATA / "fatbins" / "sm_90.cubin").read_bytes()
+TEXT = b".version 8.0\n.target sm_80\n.visible .entry one() { ret; }\n\0"
 WIDE = (DATA / "cubins" / "wide.cubin").read_bytes()
 
 
@@ -48,8 +51,29 @@ def test_a_fatbin_is_its_cubin_for_the_gpu(mode: str) -> None:
 
 
 def test_a_fatbin_for_other_gpus_is_foreign_and_not_damaged() -> None:
-    with pytest.raises(ForeignImageError, match="no cubins for sm_123"):
-        entries((DATA / "fatbins" / "default.fatbin").read_bytes(), 123)
+    with pytest.raises(ForeignImageError, match="no cubins for sm_75"):
+        entries((DATA / "fatbins" / "default.fatbin").read_bytes(), 75)
+
+
+@pytest.mark.parametrize("mode", ["none", "size"])
+def test_of_a_fatbin_that_the_driver_compiles_the_text_tells_names(mode: str) -> None:
+    found = entries((DATA / "fatbins" / f"{mode}.fatbin").read_bytes(), 100)
+    assert [name in found for name in ("scale", "add", "subtract")] == [True, True, False]
+    assert found.layout("add") is None
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (entry(OTHER, 80), entry(b"\x7fELF", 86), entry(TEXT, 80, kind=1)),
+        (entry(TEXT, 80, kind=1), compressed(TEXT, kind=1, architecture=75, raw=7)),
+        (entry(TEXT, 90, kind=1),),
+    ],
+    ids=["machine code that it may run", "text that cannot be unpacked", "text for newer GPUs"],
+)
+def test_a_fatbin_of_which_it_is_not_known_what_runs_is_foreign(parts: tuple[bytes, ...]) -> None:
+    with pytest.raises(ForeignImageError, match="no cubins for sm_89"):
+        entries(container(*parts), 89)
 
 
 def test_a_cut_fatbin_is_damaged() -> None:

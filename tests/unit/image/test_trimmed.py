@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from helpers.image_reader import ImageFile
 from helpers.spool_writer import SpoolWriter, body, kernel_node
+from unit.binary.test_fatbin import container, entry
 
 from foundry import image
 from foundry.binary.cubin import Cubin
@@ -18,6 +19,7 @@ from foundry.pack import pack
 CUBINS = Path(__file__).parents[2] / "data" / "cubins"
 SEVERAL, VARIABLES = ((CUBINS / f"{name}_90.cubin").read_bytes() for name in ("several", "variables"))
 KEY = bytes(range(32))
+PTX = b".version 9.0\n.target sm_90\n.visible .entry _Z5callsPf() { ret; }\n\0"
 CALLS, CHECKS, READS = "_Z5callsPf", "_Z6checksPii", "_Z5readsPfi"
 LAYOUTS = {
     name: layout
@@ -28,7 +30,7 @@ LAYOUTS = {
 
 
 def built(
-    folder: Path, images: Callable[[SpoolWriter], None], uses: list[tuple[int, str]], *, trim: bool = True
+    folder: Path, images: Callable[[SpoolWriter], object], uses: list[tuple[int, str]], *, trim: bool = True
 ) -> ImageFile:
     """Give the restore image of a graph that uses kernels of images by their handles."""
     spool = SpoolWriter(folder / "spool")
@@ -90,14 +92,15 @@ def with_options(spool: SpoolWriter) -> None:
     spool.image(0x10, SEVERAL, KEY, options=[(7, 4)])
 
 
-def linked(spool: SpoolWriter) -> None:
-    spool.image(0x10, b".version 9.0\n.target sm_90\n.visible .entry f() { ret; }\n", KEY)
-    spool.linked(0x10, SEVERAL)
+def test_what_has_options_stays_whole(tmp_path: Path) -> None:
+    assert rows(built(tmp_path, with_options, [(0x10, CALLS)])) == [(SEVERAL, 0, NONE)]
 
 
-@pytest.mark.parametrize("images", [with_options, linked])
-def test_what_the_driver_compiled_stays_whole(tmp_path: Path, images: Callable[[SpoolWriter], None]) -> None:
-    assert rows(built(tmp_path, images, [(0x10, CALLS)])) == [(SEVERAL, 0, NONE)]
+@pytest.mark.parametrize("data", [PTX, container(entry(SEVERAL, 80), entry(PTX, 90, kind=1))], ids=["text", "fatbin"])
+def test_what_the_driver_compiles_stays_whole(tmp_path: Path, data: bytes) -> None:
+    form = 3 if data == PTX else 2
+    file = built(tmp_path, lambda spool: spool.image(0x10, data, KEY, form), [(0x10, CALLS)])
+    assert rows(file) == [(data, 0, NONE)]
 
 
 def test_what_has_variables_stays_whole(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from helpers.packing import BASE, GRAPH, IMAGE, one_graph, packed, scale, start
 from helpers.spool_writer import body, child_node, empty_node, event_node, kernel_node, memset_node, refused_node
+from unit.binary.test_fatbin import CUBIN, container, entry
 
 from foundry.findings import (
     CONTEXT_MIXED,
@@ -14,12 +15,12 @@ from foundry.findings import (
     EVENT_UNKNOWN,
     EXEC_CHANGED,
     IMAGE_KEPT_WHOLE,
-    IMAGE_NOT_LINKED,
     KERNEL_UNKNOWN,
     NODE_UNSUPPORTED,
     PARAMETER_LAYOUT,
     SPOOL_BLOB_MISSING,
 )
+from foundry.model import NONE
 from foundry.pack import pack
 
 FATBINS = Path(__file__).parents[2] / "data" / "fatbins"
@@ -134,20 +135,28 @@ def test_a_fatbin_gives_its_cubin_and_an_odd_one_stays_whole(tmp_path: Path) -> 
     ]
 
 
-def test_ptx_is_loaded_from_its_linked_cubin(tmp_path: Path) -> None:
+def test_what_the_driver_compiles_stays_as_the_program_handed_it_over(tmp_path: Path) -> None:
     spool = start(tmp_path / "s")
-    spool.image(0x20, b".version 8.0 ptx text", b"\1" * 32, form=3)
-    spool.linked(0x20, b"\x7fELF linked by the driver")
-    spool.image(0x21, b".version 8.0 another", b"\2" * 32, form=3)
+    text = b".version 8.0 ptx text\0"
+    fatbin = container(entry(CUBIN, 80), entry(text, 90, kind=1))
+    spool.image(0x20, text, b"\1" * 32, form=3, options=[(0, 32), (14, 2)])
+    spool.image(0x21, fatbin, b"\2" * 32, form=2)
     spool.kernel(0x80, 0x20, "scale", [(0, 8), (8, 4)])
     spool.kernel(0x81, 0x21, "scale", [(0, 8), (8, 4)])
     spool.graph(0x90, body([scale(BASE, 0x80), scale(BASE, 0x81)]))
     capture, findings = pack(spool.write())
-    first, second = capture.processes[0].images
-    assert capture.blobs[first.blob] == b"\x7fELF linked by the driver" and first.linked
-    assert capture.blobs[first.original] == b".version 8.0 ptx text"
-    assert capture.blobs[second.blob] == b".version 8.0 another" and not second.linked
-    assert [finding.code for finding in findings if "image" in finding.code] == [IMAGE_NOT_LINKED]
+    images = capture.processes[0].images
+    assert [capture.blobs[image.blob] for image in images] == [text, fatbin]
+    assert [(image.original, image.unpacked, image.options) for image in images] == [
+        (NONE, False, ((0, 32), (14, 2))),
+        (NONE, False, ()),
+    ]
+    assert [(finding.code, finding.text) for finding in findings if "image" in finding.code] == [
+        (
+            IMAGE_KEPT_WHOLE,
+            f"fatbin of {len(fatbin)} bytes from `libkernels.so` is kept whole: no cubins for sm_90",
+        )
+    ]
 
 
 def test_a_missing_blob_costs_the_graphs_that_need_it(tmp_path: Path) -> None:

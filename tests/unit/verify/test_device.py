@@ -119,6 +119,14 @@ class TestSound:
         report = built(with_fields(sound, images=images))
         assert (report.problems, report.count("built")) == ([], 3)
 
+    def test_of_an_image_that_was_linked_what_it_was_linked_from_is_loaded(self, sound: Capture, built: Build) -> None:
+        whole = sound.processes[0].images[0].blob
+        capture = replace(sound, blobs=(*sound.blobs, b"linked code of another kernel"))
+        linked = replace(sound.processes[0].images[0], blob=len(sound.blobs), original=whole)
+        report = built(with_fields(capture, images=(linked, *sound.processes[0].images[1:])))
+        assert outcomes(report) == outcomes(built(sound))
+        assert report.problems == built(sound).problems
+
     def test_several_processes_one_after_the_other(self, tmp_path: Path, image: bytes, built: Build) -> None:
         report = built(verified_capture(tmp_path / "two", image, ("rank-0", "rank-1")), launching=True)
         assert report.problems == []
