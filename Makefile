@@ -6,7 +6,8 @@ SOURCES := pyproject.toml $(shell find foundry cli -type f -not -path '*/__pycac
 
 # The library, its parts, the simulator, and a capture with its restore: an emulator takes seconds to reserve what a GPU's memory needs.
 AARCH64_TESTS := tests/native/test_hook_library.py tests/native/test_hook_units.py tests/native/test_sim.py tests/native/test_capi.py \
-    tests/native/test_embed.py tests/native/test_restore.py::test_what_a_program_captures_is_restored_in_the_next
+    tests/native/test_embed.py 'tests/native/test_keyed.py::test_each_way_to_run_a_pass[c]' 'tests/native/test_keyed.py::test_dedicated_execs[c]' \
+    'tests/native/test_keyed.py::test_parity[c]' tests/native/test_restore.py::test_what_a_program_captures_is_restored_in_the_next
 
 .PHONY: help demo test test-gpu soak-gpu lint format sanitize aarch64 tsan fuzz bench bench-gpu clean
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers import emulation
 from helpers.commandline import CommandLine
 from helpers.native_build import (
     base_environment,
@@ -68,7 +69,8 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def built(image: Path) -> Path:
-    options = SANITIZE if not sanitized() else ()
+    # An emulator has no room for the shadow of all memory.
+    options = SANITIZE if not sanitized() and not emulation.active() else ()
     sources = [PROGRAMS / "keyed_program.c", *SOURCES]
     return compile_program(image.with_name("program"), sources, *link_simulator(), "-rdynamic", *options)
 
