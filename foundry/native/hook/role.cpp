@@ -79,27 +79,41 @@ uint32_t digest_of_arguments() {
     return digest;
 }
 
-// Of the role, all but the number that tells processes of one name apart. True: it is that of a rank, and no number is
-// needed for the first of it.
-bool base_of(char *base, size_t size) {
-    const char *rank = rank_value(), *name = process_name();
-    if (rank && name)
-        snprintf(base, size, "rank-%.48s.%.48s", rank, name);
-    else if (rank)
-        snprintf(base, size, "rank-%.64s", rank);
-    else if (name)
-        snprintf(base, size, "%.96s", name);
-    else
-        executable_name(base, size);
-    if (!rank && !name && getenv("FOUNDRY_COMMAND") && !is_command()) {
-        char more[16];
-        snprintf(more, sizeof more, ".%08x", digest_of_arguments());
-        const size_t length = std::min(strlen(base), size - sizeof more);
-        snprintf(base + length, size - length, "%s", more);
+// Of the role, all but the number that tells processes of one name apart.
+class Base {
+  public:
+    Base() {
+        const char *rank = rank_value(), *name = process_name();
+        of_rank_ = rank && !name;
+        if (rank && name)
+            snprintf(text_, sizeof text_, "rank-%.48s.%.48s", rank, name);
+        else if (rank)
+            snprintf(text_, sizeof text_, "rank-%.64s", rank);
+        else if (name)
+            snprintf(text_, sizeof text_, "%.96s", name);
+        else
+            executable_name(text_, sizeof text_);
+        if (!rank && !name && getenv("FOUNDRY_COMMAND") && !is_command()) {
+            char more[16];
+            snprintf(more, sizeof more, ".%08x", digest_of_arguments());
+            const size_t length = std::min(strlen(text_), sizeof text_ - sizeof more);
+            snprintf(text_ + length, sizeof text_ - length, "%s", more);
+        }
+        make_plain(text_);
     }
-    make_plain(base);
-    return rank && !name;
-}
+
+    // The first of a rank needs none; a second process of it (a helper that it started) has one behind a dot.
+    void name(unsigned number, char *role, size_t size) const {
+        if (of_rank_ && !number)
+            snprintf(role, size, "%.120s", text_);
+        else
+            snprintf(role, size, of_rank_ ? "%.120s.%u" : "%.120s-%u", text_, number);
+    }
+
+  private:
+    char text_[128];
+    bool of_rank_;
+};
 
 int make_folder(const char *session, const char *role, char *folder, size_t size) {
     if (snprintf(folder, size, "%s/%s", session, role) >= static_cast<int>(size)) return ENAMETOOLONG;
@@ -122,19 +136,14 @@ void executable_name(char *name, size_t size) {
 }
 
 void role_expected(char *role, size_t size) {
-    char base[128];
-    const bool of_rank = base_of(base, sizeof base);
-    snprintf(role, size, of_rank ? "%.120s" : "%.120s-0", base);
+    Base().name(0, role, size);
 }
 
 int role_claim(const char *session, char *role, size_t role_size, char *folder, size_t folder_size) {
-    char base[128];
-    const bool of_rank = base_of(base, sizeof base);
-    role_expected(role, role_size);
-    int error = make_folder(session, role, folder, folder_size);
-    // A second process of one rank (a helper that it started) gets a name of its own behind a dot.
-    for (unsigned number = 1; error == EEXIST && number < most_roles; ++number) {
-        snprintf(role, role_size, of_rank ? "%.120s.%u" : "%.120s-%u", base, number);
+    const Base base;
+    int error = EEXIST;
+    for (unsigned number = 0; error == EEXIST && number < most_roles; ++number) {
+        base.name(number, role, role_size);
         error = make_folder(session, role, folder, folder_size);
     }
     return error;

@@ -1,5 +1,5 @@
 // The name by which a process is found again: its rank, or what `multiprocessing` calls it, or both; else its
-// executable. Of several such, the order of first use.
+// executable, with a digest of its arguments if it is not the command itself. Of several such, the order of first use.
 #ifndef FOUNDRY_HOOK_ROLE_H
 #define FOUNDRY_HOOK_ROLE_H
 

@@ -2,6 +2,7 @@
 #ifndef FOUNDRY_TESTS_INTERFACE_H
 #define FOUNDRY_TESTS_INTERFACE_H
 
+#include <cuda.h>
 #include <dlfcn.h>
 #include <stddef.h>
 
@@ -15,6 +16,7 @@ static struct {
     int (*end)(const char *);
     foundry_graph *(*find)(const char *, const char *);
     int (*wait)(foundry_graph *);
+    CUgraphExec (*exec)(foundry_graph *);
     int (*launch)(foundry_graph *, void *);
     int (*commit)(void);
     const char *(*reason)(void);
@@ -42,6 +44,7 @@ static void find_interface(void) {
     *(void **)&foundry.end = dlsym(RTLD_DEFAULT, "foundry_graph_end");
     *(void **)&foundry.find = dlsym(RTLD_DEFAULT, "foundry_graph_find");
     *(void **)&foundry.wait = dlsym(RTLD_DEFAULT, "foundry_graph_wait");
+    *(void **)&foundry.exec = dlsym(RTLD_DEFAULT, "foundry_graph_exec");
     *(void **)&foundry.launch = dlsym(RTLD_DEFAULT, "foundry_graph_launch");
     *(void **)&foundry.commit = dlsym(RTLD_DEFAULT, "foundry_commit");
     *(void **)&foundry.reason = dlsym(RTLD_DEFAULT, "foundry_reason");

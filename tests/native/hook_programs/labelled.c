@@ -2,19 +2,8 @@
  * what they compute. argv[1] is the image, or a library with one named kernels; in a restore, argv[2] = lazy does not
  * load it for the program's own use, late does so at the end. */
 #define _GNU_SOURCE
+#include "interface.h"
 #include "program.h"
-
-#include <dlfcn.h>
-
-typedef struct foundry_graph foundry_graph;
-static int (*mode)(void);
-static int (*graph_begin)(const char *, const char *);
-static int (*graph_end)(const char *);
-static foundry_graph *(*graph_find)(const char *, const char *);
-static int (*graph_wait)(foundry_graph *);
-static int (*graph_launch)(foundry_graph *, void *);
-static int (*commit)(void);
-static const char *(*reason)(void);
 
 static CUstream stream, side;
 static CUdeviceptr data, copy;
@@ -22,31 +11,6 @@ static CUlibrary library;
 static CUkernel kernel;
 static CUfunction add, wide, optioned, twice;
 static CUmodule modules[3];
-
-static int no_call(void) {
-    return 0;
-}
-static int no_begin(const char *set, const char *key) {
-    return !set || !key;
-}
-static int no_end(const char *metadata) {
-    return !metadata;
-}
-
-static void find_interface(void) {
-    *(void **)&mode = dlsym(RTLD_DEFAULT, "foundry_mode");
-    *(void **)&graph_begin = dlsym(RTLD_DEFAULT, "foundry_graph_begin");
-    *(void **)&graph_end = dlsym(RTLD_DEFAULT, "foundry_graph_end");
-    *(void **)&graph_find = dlsym(RTLD_DEFAULT, "foundry_graph_find");
-    *(void **)&graph_wait = dlsym(RTLD_DEFAULT, "foundry_graph_wait");
-    *(void **)&graph_launch = dlsym(RTLD_DEFAULT, "foundry_graph_launch");
-    *(void **)&commit = dlsym(RTLD_DEFAULT, "foundry_commit");
-    *(void **)&reason = dlsym(RTLD_DEFAULT, "foundry_reason");
-    if (mode) return;
-    mode = commit = no_call; /* without the hook */
-    graph_begin = no_begin;
-    graph_end = no_end;
-}
 
 static void load_kernels(void *image) {
     CUjit_option options[] = {CU_JIT_MAX_REGISTERS};
@@ -73,13 +37,13 @@ static void print_results(const char *key) {
 
 /* Whether the archive had it. */
 static int restored(const char *key) {
-    if (mode() != 2) return 0;
-    foundry_graph *graph = graph_find("labelled", key);
-    if (!graph || graph_wait(graph)) {
-        SAY("not restored %s: %s", key, reason());
+    if (foundry.mode() != 2) return 0;
+    foundry_graph *graph = foundry.find("labelled", key);
+    if (!graph || foundry.wait(graph)) {
+        SAY("not restored %s: %s", key, foundry.reason());
         return 0;
     }
-    if (graph_launch(graph, stream)) exit(3);
+    if (foundry.launch(graph, stream)) exit(3);
     print_results(key);
     return 1;
 }
@@ -88,9 +52,9 @@ static void finish(CUgraph graph, const char *key, unsigned long long flags) {
     CUgraphExec exec;
     char metadata[64];
     snprintf(metadata, sizeof metadata, "{\"key\": \"%s\"}", key);
-    if (graph_begin("labelled", key)) exit(3);
+    if (foundry.begin("labelled", key)) exit(3);
     MUST(cuGraphInstantiate(&exec, graph, flags));
-    if (graph_end(metadata)) exit(3);
+    if (foundry.end(metadata)) exit(3);
     MUST(cuGraphLaunch(exec, stream));
     print_results(key);
 }
@@ -239,7 +203,7 @@ int main(int count, char **arguments) {
     MUST(cuStreamCreate(&side, CU_STREAM_NON_BLOCKING));
     MUST(cuMemAlloc(&data, 4096));
     MUST(cuMemAlloc(&copy, 4096));
-    if (count < 3 || mode() != 2) load_kernels(image);
+    if (count < 3 || foundry.mode() != 2) load_kernels(image);
     capture_step("4", 4);
     capture_step("2", 2);
     capture_step("1", 1);
@@ -249,7 +213,7 @@ int main(int count, char **arguments) {
     shaped_graph("shape-2", 0);
     shaped_graph("shape-3", -1);
     if (!library && !strcmp(arguments[2], "late")) load_kernels(image);
-    if (commit()) return 3;
+    if (foundry.commit()) return 3;
     if (library) {
         for (int index = 0; index < 3; ++index) MUST(cuModuleUnload(modules[index]));
         MUST(cuLibraryUnload(library));

@@ -2,18 +2,8 @@
  * from the archive. Says what they compute. argv[1] is the image; with argv[2] = update each restored exec is updated
  * from a graph that is made anew, with other values, and launched again. */
 #define _GNU_SOURCE
+#include "interface.h"
 #include "program.h"
-
-#include <dlfcn.h>
-
-typedef struct foundry_graph foundry_graph;
-static int (*mode)(void);
-static int (*graph_begin)(const char *, const char *);
-static int (*graph_end)(const char *);
-static foundry_graph *(*graph_find)(const char *, const char *);
-static int (*graph_wait)(foundry_graph *);
-static CUgraphExec (*graph_exec)(foundry_graph *);
-static int (*commit)(void);
 
 #define NUMBERS 16
 #define BRANCHES 3
@@ -85,9 +75,8 @@ static CUgraph forked(unsigned amount) {
     return graph;
 }
 
-/* Edges are added from the last node to the first, and one with data between two without. */
-static CUgraph joined(unsigned amount) {
-    static const int order[] = {2, 1, 3, 0};
+/* Four nodes that a last one waits for, with its edges in that order, one with data between those without. */
+static CUgraph waiting_for(const unsigned order[4], unsigned amount) {
     CUgraphEdgeData programmatic = {
         CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, 0, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC, {0}};
     CUgraph graph;
@@ -97,26 +86,20 @@ static CUgraph joined(unsigned amount) {
     for (index = 0; index < 4; index++) nodes[index] = add_step(graph, index, amount + index, NULL, 0);
     last = add_step(graph, 8, amount, NULL, 0);
     for (index = 0; index < 4; index++)
-        if (order[index] == 1)
-            MUST(cuGraphAddDependencies_v2(graph, &nodes[1], &last, &programmatic, 1));
-        else
-            MUST(cuGraphAddDependencies_v2(graph, &nodes[order[index]], &last, NULL, 1));
+        MUST(
+            cuGraphAddDependencies_v2(graph, &nodes[order[index]], &last, order[index] == 1 ? &programmatic : NULL, 1));
     return graph;
 }
 
-/* The same nodes and edges as those of joined(), in the order of the nodes. */
+static CUgraph joined(unsigned amount) {
+    static const unsigned order[] = {2, 1, 3, 0};
+    return waiting_for(order, amount);
+}
+
+/* The same nodes and edges, in the order of the nodes. */
 static CUgraph in_a_row(unsigned amount) {
-    CUgraphEdgeData programmatic = {
-        CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, 0, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC, {0}};
-    CUgraph graph;
-    CUgraphNode nodes[4], last;
-    unsigned index;
-    MUST(cuGraphCreate(&graph, 0));
-    for (index = 0; index < 4; index++) nodes[index] = add_step(graph, index, amount + index, NULL, 0);
-    last = add_step(graph, 8, amount, NULL, 0);
-    for (index = 0; index < 4; index++)
-        MUST(cuGraphAddDependencies_v2(graph, &nodes[index], &last, index == 1 ? &programmatic : NULL, 1));
-    return graph;
+    static const unsigned order[] = {0, 1, 2, 3};
+    return waiting_for(order, amount);
 }
 
 /* A node that lost its first dependency and got it back. */
@@ -159,15 +142,15 @@ static void say_numbers(const char *key, const char *how) {
 static void run(const char *key, CUgraph (*make)(unsigned), unsigned amount) {
     CUgraphExec exec;
     CUgraph graph;
-    if (mode() == 2) {
-        foundry_graph *found = graph_find("updated", key);
-        if (!found || graph_wait(found)) exit(3);
-        exec = graph_exec(found);
+    if (foundry.mode() == 2) {
+        foundry_graph *found = foundry.find("updated", key);
+        if (!found || foundry.wait(found)) exit(3);
+        exec = foundry.exec(found);
     } else {
         graph = make(amount);
-        if (graph_begin("updated", key)) exit(3);
+        if (foundry.begin("updated", key)) exit(3);
         MUST(cuGraphInstantiate(&exec, graph, 0));
-        if (graph_end("")) exit(3);
+        if (foundry.end("")) exit(3);
     }
     MUST(cuGraphLaunch(exec, stream));
     say_numbers(key, "launched");
@@ -188,14 +171,8 @@ int main(int count, char **arguments) {
     if (!file || !fread(image, 1, sizeof image, file)) return 2;
     fclose(file);
     update = count > 2 && !strcmp(arguments[2], "update");
-    *(void **)&mode = dlsym(RTLD_DEFAULT, "foundry_mode");
-    *(void **)&graph_begin = dlsym(RTLD_DEFAULT, "foundry_graph_begin");
-    *(void **)&graph_end = dlsym(RTLD_DEFAULT, "foundry_graph_end");
-    *(void **)&graph_find = dlsym(RTLD_DEFAULT, "foundry_graph_find");
-    *(void **)&graph_wait = dlsym(RTLD_DEFAULT, "foundry_graph_wait");
-    *(void **)&graph_exec = dlsym(RTLD_DEFAULT, "foundry_graph_exec");
-    *(void **)&commit = dlsym(RTLD_DEFAULT, "foundry_commit");
-    if (!mode) return 2;
+    find_interface();
+    if (!foundry.find) return 2; /* without the hook */
     primary_context();
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     for (branch = 0; branch < BRANCHES; branch++) MUST(cuStreamCreate(&sides[branch], CU_STREAM_NON_BLOCKING));
@@ -210,5 +187,5 @@ int main(int count, char **arguments) {
     run("joined-2", joined, 5);
     run("rewired", rewired, 6);
     run("nested", nested, 7);
-    return commit() ? 3 : 0;
+    return foundry.commit() ? 3 : 0;
 }
