@@ -23,6 +23,15 @@ def paused() -> Iterator[None]:
             gc.enable()
 
 
+def set_aside() -> None:
+    """Have later collections look at what is made from here on only. For where all was just collected.
+
+    What becomes garbage of that which is there now is freed only where it has no cycles. Not for engines that would
+    not do so themselves at the end of their start.
+    """
+    gc.freeze()
+
+
 @contextmanager
 def spared() -> Iterator[None]:
     """Look for none during the block, not even where an engine asks for it, as around its capture loop."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -52,6 +53,10 @@ class Engine:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         assert done.stderr == ""
         return json.loads(done.stdout)
+
+    def forget_caches(self) -> None:
+        """Remove what starts left in the engine's folder of compiled code."""
+        shutil.rmtree(self.line.cache / "vllm")
 
     def sets(self) -> dict[str, int]:
         graphs = archive.read(self.line.work / "a.fdry").processes[0].graphs

@@ -31,6 +31,11 @@ class VllmAdapter:
 
 
 def _worker(module: ModuleType) -> None:
+    def init_device(plain: Callable[[Any], None], worker: Any) -> None:
+        from foundry.engines.vllm import start
+
+        start.init_device(plain, worker)
+
     def available(plain: Callable[[Any], int], worker: Any) -> int:
         from foundry.engines.vllm import start
 
@@ -43,6 +48,7 @@ def _worker(module: ModuleType) -> None:
         start.ready(worker)
         return result
 
+    replace(module.Worker, "init_device", init_device)
     replace(module.Worker, "determine_available_memory", available)
     replace(module.Worker, "compile_or_warm_up_model", warm_up)
 

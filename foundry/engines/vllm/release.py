@@ -17,7 +17,10 @@ WRAPPER = "vllm.compilation.cuda_graph"
 WORKSPACE = "vllm.v1.worker.workspace"
 CONFIG = "vllm.config.vllm"
 
+ENVIRONMENT = "vllm.envs"
+
 SEAMS = (
+    Seam(WORKER, "Worker.init_device", ("self",), "b08274701681"),
     Seam(WORKER, "Worker.determine_available_memory", ("self",), "acfb9fe5670e"),
     Seam(WORKER, "Worker.compile_or_warm_up_model", ("self",), "c3f2d77b3488"),
     Seam(WORKER, "Worker.initialize_from_config", ("self", "kv_cache_config"), "e38816a7e495", replaced=False),
@@ -130,6 +133,9 @@ SEAMS = (
     Seam(
         WORKSPACE, "WorkspaceManager._ensure_workspace_size", ("self", "required_bytes"), "2c928a177044", replaced=False
     ),
+    Seam(ENVIRONMENT, "use_mega_aot_artifact", (), "0fb48fdde68a", replaced=False),
+    Seam(ENVIRONMENT, "use_aot_compile", (), "7cd2228456dc", replaced=False),
+    Seam(ENVIRONMENT, "enable_envs_cache", (), "580fe12e20d1", replaced=False),
     Seam(CONFIG, "VllmConfig.compute_hash", ("self",), "2f0150b7b4e7", replaced=False),
     Seam(CONFIG, "VllmConfig.use_v2_model_runner", ("self",), "11379adbd62f", replaced=False),
     Seam(
@@ -173,9 +179,16 @@ FIELDS = {
         "gpu_memory_utilization",
     ),
     ("vllm.config.scheduler", "SchedulerConfig"): ("max_num_seqs", "max_num_batched_tokens"),
-    ("vllm.config.parallel", "ParallelConfig"): ("world_size", "data_parallel_size", "use_ubatching"),
+    ("vllm.config.parallel", "ParallelConfig"): (
+        "world_size",
+        "data_parallel_size",
+        "use_ubatching",
+        "rank",
+        "data_parallel_index",
+    ),
     ("vllm.config.compilation", "CompilationConfig"): (
         "mode",
+        "backend",
         "cudagraph_mode",
         "cudagraph_capture_sizes",
         "cudagraph_num_of_warmups",

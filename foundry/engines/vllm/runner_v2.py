@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -57,12 +58,16 @@ class _Loop:
         self._homes = notes.kept(start.hook, OUTPUTS) if start.restores else None
 
     def wrap(self, create: Callable[..., Any]) -> Callable[..., Any]:
-        """Make forward functions that warm up apart, or not at all, and are captured under their name."""
+        """Make forward functions that warm up apart, or not at all, and are captured under their name.
+
+        Inputs of pieces, which have no metadata of attention, are prepared only where the model runs.
+        """
 
         def made(desc: Any, warmup: bool) -> Callable[[Any], Any]:
-            forward = create(desc, warmup=warmup)
             if desc.cg_mode.name != "FULL":
-                return lambda mode: self._piecewise(desc, forward, mode)
+                prepared = functools.cache(lambda: create(desc, warmup=warmup))
+                return lambda mode: self._piecewise(desc, lambda mode: prepared()(mode), mode)
+            forward = create(desc, warmup=warmup)
             if warmup:
                 return lambda mode: self._warm_up(desc, forward, mode)
             return self._captured(desc, forward)

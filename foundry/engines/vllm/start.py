@@ -15,7 +15,7 @@ from foundry.engines import garbage, notes, starting
 from foundry.engines.passes import Pass
 from foundry.engines.protocol import tell, version_of
 from foundry.engines.starting import line
-from foundry.engines.vllm import settings
+from foundry.engines.vllm import compiled, settings
 from foundry.torch import commit, memory
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 ENGINE = "vllm"
 OUTPUTS = "vllm/outputs"
 """Name of the note of what warm-up left."""
+ARTIFACT = "compiled_model"
+"""In the note of the end: where the compiled model is kept."""
 
 
 class Start(starting.Start):
@@ -36,6 +38,10 @@ class Start(starting.Start):
         refusal = self._refusal(worker)
         if refusal is not None:
             self.refuse(refusal)
+        elif self.captures:
+            compiled.keep_as_one_artifact(worker.vllm_config)
+        elif self.end is not None:
+            compiled.keep_as_captured(worker.vllm_config, self.end.get(ARTIFACT))
 
     def _refusal(self, worker: Any) -> str | None:
         if self.end is not None and self.end["workspace_bytes"]:
@@ -86,6 +92,19 @@ def begin(worker: Any) -> Start | None:
         return None
     _starts[worker.model_runner] = start
     return start if start.active else None
+
+
+def init_device(plain: Callable[[Any], None], worker: Any) -> None:
+    """Stand in for `Worker.init_device`, whose last step collects all garbage, as more steps of a start do.
+
+    A restore has the others look at what came behind this one; vLLM itself freezes all in the end.
+    """
+    restores = capi.load().mode() is Mode.RESTORE
+    if restores:
+        compiled.read_ahead_of_the_key()
+    plain(worker)
+    if restores:
+        garbage.set_aside()
 
 
 def available_memory(plain: Callable[[Any], int], worker: Any) -> int:
@@ -147,7 +166,8 @@ def ready(worker: Any) -> None:
         start.current = None
         try:
             if start.captures:
-                notes.keep(start.hook, start.end_note, {"workspace_bytes": _workspace_bytes()})
+                found = {"workspace_bytes": _workspace_bytes(), ARTIFACT: compiled.artifact(worker.vllm_config)}
+                notes.keep(start.hook, start.end_note, found)
         except Exception as error:
             start.refuse(line(error))
         commit()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import multiprocessing
 import sys
@@ -36,6 +37,7 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--not-compiled", action="store_true")
     parser.add_argument("--random", action="store_true")
     parser.add_argument("--shift", action="store_true", help="allocate something more than the capture did")
+    parser.add_argument("--keep-environment", action="store_true", help="read no variable again once it is up")
     parser.add_argument("--torch-graph", action="store_true", help="capture a graph that is not the engine's")
     return parser
 
@@ -46,6 +48,7 @@ class Engine:
     def __init__(self, chosen: argparse.Namespace) -> None:
         import torch
         from vllm import config as configs
+        from vllm import envs
         from vllm.v1.worker import gpu_worker
 
         self.sizes = [int(size) for size in chosen.sizes.split(",")]
@@ -64,6 +67,8 @@ class Engine:
             del vllm_config.attention_config
         if chosen.lora:
             vllm_config.lora_config = types.SimpleNamespace()
+        if chosen.keep_environment:
+            envs.enable_envs_cache()
         self.worker = gpu_worker.Worker(vllm_config)
         self.worker.init_device()
         self.worker.load_model()
@@ -85,6 +90,7 @@ class Engine:
 
 def serve(arguments: list[str]) -> None:
     import torch
+    from triton.runtime.cache import computed_by
 
     chosen = options().parse_args(arguments)
     engine = Engine(chosen)
@@ -94,6 +100,7 @@ def serve(arguments: list[str]) -> None:
     from vllm.compilation.cuda_graph import CUDAGraphWrapper, captured
     from vllm.config import CUDAGraphMode
     from vllm.model import calls
+    from vllm.v1.worker.gpu.cudagraph_utils import prepared
 
     seen = dict(calls)
     outputs = {
@@ -110,6 +117,13 @@ def serve(arguments: list[str]) -> None:
         "calls": seen,
         "plain_wrapper": CUDAGraphWrapper.__call__.__qualname__,
         "kept": engine.kept is not None,
+        "one_artifact": engine.worker.model_runner.model.one_artifact,
+        "prepared": {mode: prepared.count(mode) for mode in sorted(set(prepared))},
+        "sooner": {
+            "loaded": engine.worker.model_runner.model.loaded,
+            "frozen": gc.get_freeze_count() > 0,
+            "key_computed_by": computed_by,
+        },
     }
     print(json.dumps(told))
 

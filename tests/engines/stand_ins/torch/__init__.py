@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import types
 from typing import Any
 
 from cuda.bindings import driver
 
-__version__ = "2.11.0"
+__version__ = os.environ.get("STAND_IN_TORCH_VERSION", "2.11.0")
 strided = "strided"
 
 

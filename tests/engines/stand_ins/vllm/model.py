@@ -7,7 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from triton.runtime.cache import triton_key
 
+from vllm import envs
 from vllm.compilation.cuda_graph import CUDAGraphWrapper
 from vllm.config import CUDAGraphMode
 from vllm.forward_context import get_forward_context
@@ -21,9 +23,20 @@ class Model:
         self.config = config
         self.weights = [torch.nn.Parameter((4,), torch.float32, _filled(4, 100 + n).storage) for n in range(LAYERS)]
         self.pieces: list[Any] = []
+        self.one_artifact: bool | None = None
+        self.loaded: bool | None = None
 
     def compile(self) -> None:
         """Make the pieces, and what is left behind by that."""
+        self.one_artifact = bool(envs.VLLM_USE_MEGA_AOT_ARTIFACT)
+        kind = ("graph", "artifact")[self.one_artifact]
+        folder = os.path.join(envs.VLLM_CACHE_ROOT, "torch_compile_cache", "torch_aot_compile", triton_key() + kind)
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(folder, "inductor_cache")
+        kept = os.path.join(folder, "rank_0_0", "model")
+        self.loaded = os.path.isfile(kept)
+        os.makedirs(os.path.dirname(kept), exist_ok=True)
+        with open(kept, "w") as file:
+            file.write(kind)
         self.left_over = torch.empty(1 << 20)
         piecewise = CUDAGraphMode.PIECEWISE in self.config.compilation_config.cudagraph_mode.modes()
         for _ in range(LAYERS):

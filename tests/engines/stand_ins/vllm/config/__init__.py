@@ -30,9 +30,11 @@ def config(*, mode: str, sizes: list[int], v2: bool, max_len: int = 64, compiled
             cache_dtype="auto", kv_cache_memory_bytes=None, num_gpu_blocks_override=None, gpu_memory_utilization=0.5
         ),
         scheduler_config=types.SimpleNamespace(max_num_seqs=max(sizes), max_num_batched_tokens=max_len),
-        parallel_config=types.SimpleNamespace(world_size=1, data_parallel_size=1, use_ubatching=False),
+        parallel_config=types.SimpleNamespace(
+            world_size=1, data_parallel_size=1, use_ubatching=False, rank=0, data_parallel_index=0
+        ),
         compilation_config=types.SimpleNamespace(
-            mode=types.SimpleNamespace(name="VLLM_COMPILE" if compiled else "NONE"),
+            mode=types.SimpleNamespace(name="VLLM_COMPILE" if compiled else "NONE"), backend="inductor",
             cudagraph_mode=CUDAGraphMode[mode], cudagraph_capture_sizes=sizes, cudagraph_num_of_warmups=1,
             use_inductor_graph_partition=False, cudagraph_mm_encoder=False,
         ),

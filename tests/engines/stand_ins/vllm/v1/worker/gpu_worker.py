@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import types
 from typing import Any
 
@@ -15,6 +16,7 @@ class Worker:
 
     def init_device(self) -> None:
         self.device = torch.device("cuda", torch.cuda.current_device())
+        gc.collect()
         if self.use_v2_model_runner:
             from vllm.v1.worker.gpu.model_runner import GPUModelRunner as Runner
         else:

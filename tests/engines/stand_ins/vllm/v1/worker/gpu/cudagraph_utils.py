@@ -73,6 +73,10 @@ class CudaGraphManager:
         self.graphs[desc].replay()
 
 
+prepared: list[str] = []
+"""The mode of each batch whose inputs were prepared for a capture."""
+
+
 class ModelCudaGraphManager(CudaGraphManager):
     def __init__(self, vllm_config: Any, device: Any, cudagraph_mode: CUDAGraphMode) -> None:
         super().__init__(vllm_config, device, cudagraph_mode)
@@ -82,6 +86,7 @@ class ModelCudaGraphManager(CudaGraphManager):
 
     def capture(self, model: Any, input_buffers: Any) -> None:
         def create_forward_fn(desc: BatchExecutionDescriptor, warmup: bool) -> Callable[[CUDAGraphMode], None]:
+            prepared.append(desc.cg_mode.name)
             num_tokens = desc.num_tokens
             inputs = {"input_ids": input_buffers[:num_tokens], "positions": input_buffers[:num_tokens]}
             attn_metadata = None if desc.cg_mode == CUDAGraphMode.PIECEWISE else "metadata"
