@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -340,3 +341,13 @@ def test_only_a_restore_digests_tritons_files_while_weights_are_loaded(engine: E
 def test_inputs_of_pieces_are_prepared_for_the_first_size_only(engine: Engine) -> None:
     assert engine.capture()[0]["prepared"] == {"FULL": 2 * SIZES, "PIECEWISE": SIZES}
     assert engine.restore()[0]["prepared"] == {"FULL": 2 * SIZES, "PIECEWISE": 1}
+
+
+def test_full_graphs_write_into_memory_that_a_restore_has_before_the_loop(engine: Engine) -> None:
+    """So they can be built while the pieces are given, though the driver looks at what a copy writes to."""
+    engine.capture()
+    shown = engine.line.run("inspect", "--memory", "--json", "a.fdry")
+    memory = json.loads(shown.stdout)["processes"][0]["allocations"]
+    (kv_cache,) = [one["born"] for one in memory if one["size"] == 6400]
+    assert [one for one in memory if one["arena"] == "main" and one["graphs"] and one["born"] > kv_cache] == []
+    assert engine.restore()[1]["graphs_restored"] == SIZES * (PIECES + 1)

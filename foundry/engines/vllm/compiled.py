@@ -7,6 +7,8 @@ once: a start then loads them and no more.
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
 import threading
 from pathlib import Path
@@ -64,8 +66,7 @@ def _supported(config: Any) -> bool:
 
 def read_ahead_of_the_key() -> None:
     """Digest Triton's files in a thread, which the key of the compiled model asks for, while weights are loaded."""
-    from triton.runtime import cache
-
-    key = getattr(cache, "triton_key", None)
-    if hasattr(key, "cache_info"):
-        threading.Thread(target=key, name="foundry-triton-key", daemon=True).start()
+    with contextlib.suppress(ImportError):
+        key = getattr(importlib.import_module("triton.runtime.cache"), "triton_key", None)
+        if hasattr(key, "cache_info"):
+            threading.Thread(target=key, name="foundry-triton-key", daemon=True).start()

@@ -7,17 +7,14 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
-import torch
-
-from foundry.engines import notes, torch_seam
+from foundry.engines import torch_seam
 from foundry.engines.passes import Pass
 from foundry.engines.vllm import keys
 from foundry.engines.vllm.pieces import answering
-from foundry.engines.vllm.start import OUTPUTS, Start, of
-from foundry.torch.tensors import dtype_of
+from foundry.engines.vllm.start import Start, of
 
 KEPT = ("hidden_states", "aux_hidden_states", "intermediate_tensors")
-"""What the first eager pass leaves in the manager, and all full graphs write into."""
+"""What the first pass leaves in the manager, and all full graphs write into."""
 
 
 def capture_model(plain: Callable[..., int], runner: Any) -> int:
@@ -55,7 +52,6 @@ class _Loop:
     def __init__(self, start: Start, own: Pass, manager: Any) -> None:
         self._start, self._own, self._manager = start, own, manager
         self._none: Any = None
-        self._homes = notes.kept(start.hook, OUTPUTS) if start.restores else None
 
     def wrap(self, create: Callable[..., Any]) -> Callable[..., Any]:
         """Make forward functions that warm up apart, or not at all, and are captured under their name.
@@ -89,50 +85,36 @@ class _Loop:
             self._run_apart(desc, forward, self._none)
         self.claims.close()
         self.claims.enter_context(torch_seam.expecting(claim))
-        return lambda mode: claim.run(lambda: forward(mode))
+        return lambda mode: self._keep(claim.run(lambda: self._kept_by(forward, mode)))
+
+    def _kept_by(self, forward: Callable[[Any], Any], mode: Any) -> dict[str, Any]:
+        forward(mode)
+        return {name: getattr(self._manager, name, None) for name in KEPT}
+
+    def _keep(self, kept: dict[str, Any]) -> None:
+        """Leave in the manager what a body would have left that did not run: the first one makes it."""
+        for name, value in kept.items():
+            if value is not None and self._lacks(name):
+                setattr(self._manager, name, value)
 
     def _warm_up(self, desc: Any, forward: Callable[[Any], Any], mode: Any) -> None:
         self._none = mode
-        if self._homes is not None and self._own.holds(keys.name_of(desc.cg_mode), _first_key(desc)):
+        if self._own.restores and self._own.holds(keys.name_of(desc.cg_mode), _first_key(desc)):
             self._own.skip_warm_up()
-            self._come_home()
         else:
             self._run_apart(desc, forward, mode)
 
     def _run_apart(self, desc: Any, forward: Callable[[Any], Any], mode: Any) -> None:
-        before = {name: self._has(name) for name in KEPT}
+        before = {name: getattr(self._manager, name) for name in KEPT if self._lacks(name)}
         with self._own.warm_up(keys.of_execution(desc)):
             forward(mode)
-        new = [name for name, there in before.items() if not there and self._has(name)]
-        for name in new:
-            self._settle(name)
-        if new and self._start.captures:
-            notes.keep(self._start.hook, OUTPUTS, {key: _described(getattr(self._manager, key, None)) for key in KEPT})
+        # Not the warm-up's memory, which a restore does not have, but the graphs': the next body makes it anew.
+        for name, value in before.items():
+            setattr(self._manager, name, value)
 
-    def _settle(self, name: str) -> None:
-        """Move what a warm-up left in the manager to memory that a restore has, too."""
-        value = getattr(self._manager, name)
-        if isinstance(value, torch.Tensor):
-            value = torch.empty_like(value)
-        elif isinstance(value, list) and value:
-            value = [torch.empty_like(item) for item in value]
-        else:
-            return
-        setattr(self._manager, name, value)
-
-    def _come_home(self) -> None:
-        """Allocate what the first warm-up of the capture left in the manager."""
-        for name, told in (self._homes or {}).items():
-            if told is not None and not self._has(name):
-                made = [
-                    torch.empty(item["shape"], dtype=dtype_of(item["dtype"]), device=self._own.device)
-                    for item in told["tensors"]
-                ]
-                setattr(self._manager, name, made if told["list"] else made[0])
-
-    def _has(self, name: str) -> bool:
-        value = getattr(self._manager, name, None)
-        return value is not None and not (isinstance(value, list) and not value)
+    def _lacks(self, name: str) -> bool:
+        value = getattr(self._manager, name, self)
+        return value is None or (isinstance(value, list) and not value)
 
 
 def _first_key(desc: Any) -> str:
@@ -140,11 +122,3 @@ def _first_key(desc: Any) -> str:
     if desc.cg_mode.name == "FULL":
         return keys.of_execution(desc)
     return f"0/{desc.num_tokens} tokens"
-
-
-def _described(value: Any) -> dict[str, Any] | None:
-    tensors = value if isinstance(value, list) else [value]
-    if not tensors or not all(isinstance(item, torch.Tensor) for item in tensors):
-        return None
-    told = [{"shape": list(item.shape), "dtype": str(item.dtype)} for item in tensors]
-    return {"list": isinstance(value, list), "tensors": told}

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from foundry.engines.vllm.pieces import Pieces
 
 ENGINE = "vllm"
-OUTPUTS = "vllm/outputs"
-"""Name of the note of what warm-up left."""
 ARTIFACT = "compiled_model"
 """In the note of the end: where the compiled model is kept."""
 

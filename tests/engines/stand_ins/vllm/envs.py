@@ -15,7 +15,7 @@ def use_mega_aot_artifact() -> bool:
 
 
 def cache_root() -> str:
-    return os.environ.get("VLLM_CACHE_ROOT", os.path.join(os.environ["XDG_CACHE_HOME"], "vllm"))
+    return os.environ.get("VLLM_CACHE_ROOT", os.environ["XDG_CACHE_HOME"] + "/vllm")
 
 
 environment_variables: dict[str, Callable[[], Any]] = {

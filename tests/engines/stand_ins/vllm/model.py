@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -30,13 +31,12 @@ class Model:
         """Make the pieces, and what is left behind by that."""
         self.one_artifact = bool(envs.VLLM_USE_MEGA_AOT_ARTIFACT)
         kind = ("graph", "artifact")[self.one_artifact]
-        folder = os.path.join(envs.VLLM_CACHE_ROOT, "torch_compile_cache", "torch_aot_compile", triton_key() + kind)
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(folder, "inductor_cache")
-        kept = os.path.join(folder, "rank_0_0", "model")
-        self.loaded = os.path.isfile(kept)
-        os.makedirs(os.path.dirname(kept), exist_ok=True)
-        with open(kept, "w") as file:
-            file.write(kind)
+        folder = Path(envs.VLLM_CACHE_ROOT, "torch_compile_cache", "torch_aot_compile", triton_key() + kind)
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor_cache")
+        kept = folder / "rank_0_0" / "model"
+        self.loaded = kept.is_file()
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(kind)
         self.left_over = torch.empty(1 << 20)
         piecewise = CUDAGraphMode.PIECEWISE in self.config.compilation_config.cudagraph_mode.modes()
         for _ in range(LAYERS):
