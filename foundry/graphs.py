@@ -33,6 +33,10 @@ Witnessed = Callable[[int, Mapping[str, Any]], Subject]
 """Makes the subject of a graph that is built, from its handle and metadata."""
 
 
+Found = tuple[int, dict[str, Any]]
+"""Handle and metadata of a graph of the archive."""
+
+
 class Answers:
     """What the archive answers for one set of graphs, and why it answers no. Shared by all adapters."""
 
@@ -55,10 +59,19 @@ class Answers:
         """Return the metadata that the archive has of a graph; empty if there is none, or nothing is restored."""
         if self.hook.mode() is not Mode.RESTORE:
             return {}
+        found = self.look_up(key)
+        return {} if found is None else found[1]
+
+    def look_up(self, key: str) -> Found | None:
+        """Find a graph in the archive that is restored, whether or not it is usable; None if there is none."""
         try:
-            return _parse(self.hook.metadata(self.hook.find(self.name, key)))
+            return self._find(key)
         except FoundryError:
-            return {}
+            return None
+
+    def _find(self, key: str) -> Found:
+        graph = self.hook.find(self.name, key)
+        return graph, _parse(self.hook.metadata(graph))
 
     def restore(
         self,
@@ -66,16 +79,15 @@ class Answers:
         check: Check,
         subject: Witnessed | None = None,
         *,
-        recorded: dict[str, Any] | None = None,
-    ) -> tuple[int, dict[str, Any]] | None:
-        """Return handle and metadata of a graph that is built and proven usable, or None with `reasons[key]` set.
+        found: Found | None = None,
+    ) -> Found | None:
+        """Return a graph that is built and proven usable, or None with `reasons[key]` set.
 
-        With `subject` the graph is compared with its witness. `recorded` saves reading its metadata again.
+        With `subject` the graph is compared with its witness. `found` is what `look_up` gave, if it was asked before.
         """
         graph = None
         try:
-            graph = self.hook.find(self.name, key)
-            metadata = _parse(self.hook.metadata(graph)) if recorded is None else recorded
+            graph, metadata = self._find(key) if found is None else found
             reason = metadata.get("refused") or check(metadata)
             if reason is None:
                 self.hook.wait(graph)

@@ -18,13 +18,11 @@ import torch
 from foundry import capi, graphs, witness
 from foundry.capi import Hook, Mode
 from foundry.engines.signatures import signature
-from foundry.graphs import Answers, difference
+from foundry.graphs import Answers, Found, difference
 from foundry.torch import memory
 from foundry.torch.graph import launcher
 from foundry.torch.random_state import GeneratorState, generator_state
 from foundry.torch.tensors import UnstorableError, describe, rebuild
-
-Found = tuple[int, dict[str, Any]]
 
 
 class Pass:
@@ -47,6 +45,7 @@ class Pass:
         self.layout = memory.settle_as(device, self.base, expected)
         self.hook, self.engine, self.device = hook, engine, device
         self.mode = hook.mode()
+        self._checks = witness.check_wanted()
         self.stores = capi.stores(hook)
         """Whether graphs that are captured are stored."""
         self.state: GeneratorState = generator_state(device)
@@ -104,10 +103,12 @@ class Pass:
         """Whether the archive has a graph of that name for this ground; its inputs are not looked at yet."""
         return self.usable(name, key) is not None
 
-    def usable(self, name: str, key: str) -> dict[str, Any] | None:
-        """Return what the archive tells of a graph, None unless it has one of that name for this ground."""
-        metadata = self.answers(name).recorded(key)
-        return metadata if "refused" not in metadata and self._ground_objection(metadata) is None else None
+    def usable(self, name: str, key: str) -> Found | None:
+        """Return the archive's graph of that name, None unless it has one for this ground."""
+        found = self.answers(name).look_up(key) if self.restores else None
+        if found is None or "refused" in found[1] or self._ground_objection(found[1]) is not None:
+            return None
+        return found
 
     def claim(self, name: str, key: str, inputs: Any = ()) -> Claim:
         """Make the claim for a capture that the engine is about to begin: its answer, or what will be stored of it."""
@@ -120,11 +121,15 @@ class Pass:
                 return Claim(self, answers, text, inputs, None, None, refused=str(error))
             return self._asked(answers, text, inputs, told)
 
-    def claim_usable(self, name: str, key: str, metadata: dict[str, Any]) -> Claim:
-        """Make the claim for a capture whose inputs are known to be those that `usable` told of, and are not made."""
-        answers, text = self._claim(name, key)
-        with answers.blocked():
-            return self._asked(answers, text, (), metadata["inputs"], metadata)
+    def claim_usable(self, name: str, usable: Mapping[str, Found]) -> list[Claim]:
+        """Make claims for captures whose inputs are known to be those that `usable` told of, and are not made."""
+        claims = []
+        with self.answers(name).blocked():
+            for key, found in usable.items():
+                answers, text = self._claim(name, key)
+                # A key that is claimed once more names another graph.
+                claims.append(self._asked(answers, text, (), found[1]["inputs"], found if text == key else None))
+        return claims
 
     def recheck(self, claim: Claim, inputs: Any) -> Claim:
         """Compare the inputs that the engine made after all with those that a claim was told, and give it these."""
@@ -149,12 +154,10 @@ class Pass:
         self._claimed.add((name, key))
         return answers, answers.claim(key)
 
-    def _asked(
-        self, answers: Answers, key: str, inputs: Any, told: Any, recorded: dict[str, Any] | None = None
-    ) -> Claim:
-        found = None
-        if self.restores:
-            found = answers.restore(key, lambda metadata: self._objection(metadata, told), recorded=recorded)
+    def _asked(self, answers: Answers, key: str, inputs: Any, told: Any, found: Found | None = None) -> Claim:
+        if not self.restores:
+            return Claim(self, answers, key, inputs, told, None)
+        found = answers.restore(key, lambda metadata: self._objection(metadata, told), found=found)
         return Claim(self, answers, key, inputs, told, found)
 
     @property
@@ -184,7 +187,7 @@ class Pass:
             return "torch keeps the state of random numbers elsewhere than at capture"
         if metadata["inputs"] != inputs:
             return f"an input is not the capture's: {difference(metadata['inputs'], inputs)}"
-        if witness.check_wanted():
+        if self._checks:
             verdict = witness.Verdict(witness.MISSING, f"graphs of {self.engine} have no witness")
             self.hook.count(witness.counter_of(verdict.code))
             return str(verdict) if witness.refuses(verdict) else None

@@ -35,7 +35,7 @@ def signature(value: Any, base: int) -> Any:
 
 def is_tensor(value: Any) -> bool:
     """Whether a part of a signature describes a tensor of the device."""
-    return isinstance(value, list) and len(value) == 5 and isinstance(value[1], list) and isinstance(value[2], list)
+    return type(value) is list and len(value) == 5 and type(value[1]) is list and type(value[2]) is list
 
 
 def reach_of(tensor: Any) -> int:

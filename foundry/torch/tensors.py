@@ -6,6 +6,7 @@ plain constants.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -77,8 +78,8 @@ def rebuild(description: dict[str, Any], device: torch.device, inputs: Any) -> A
         tensor = torch.empty(0, dtype=dtype_of(item["dtype"]), device=device)
         return tensor.set_(storages[item["storage"]], item["offset"], item["shape"], item["stride"])
 
-    with torch.no_grad():
-        return _unnested(description["tree"], leaf)
+    # Under no_grad or not: nothing here requires gradients.
+    return _unnested(description["tree"], leaf)
 
 
 def storage_at(pointer: int, size: int, device: torch.device) -> Any:
@@ -97,6 +98,7 @@ def tensor_at(pointer: int, count: int, dtype: torch.dtype, device: torch.device
     return torch.empty(0, dtype=dtype, device=device).set_(storage_at(pointer, size, device), 0, (count,), (1,))
 
 
+@functools.cache
 def dtype_of(name: str) -> torch.dtype:
     """Turn `str(dtype)` back into the type."""
     found = getattr(torch, name.removeprefix("torch."), None)
@@ -109,7 +111,10 @@ def reach(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> int:
     """Return the bytes from a tensor's first element to the end of its last."""
     if 0 in shape:
         return 0
-    return (1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))) * itemsize
+    last = 0
+    for index, size in enumerate(shape):
+        last += (size - 1) * strides[index]
+    return (1 + last) * itemsize
 
 
 def tensors_of(value: Any) -> Iterator[torch.Tensor]:
@@ -157,12 +162,12 @@ def _nested(value: Any, where: str, visit: Any) -> Any:
 
 
 def _unnested(node: dict[str, Any], leaf: Any) -> Any:
+    if "storage" in node:
+        return leaf(node)
     if "value" in node:
         return node["value"]
     if "tuple" in node:
-        return tuple(_unnested(item, leaf) for item in node["tuple"])
+        return tuple([_unnested(item, leaf) for item in node["tuple"]])
     if "list" in node:
         return [_unnested(item, leaf) for item in node["list"]]
-    if "dict" in node:
-        return {name: _unnested(item, leaf) for name, item in node["dict"]}
-    return leaf(node)
+    return {name: _unnested(item, leaf) for name, item in node["dict"]}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.engine_starts import RELEASES, Engine
+from helpers.engine_starts import RELEASES, Engine, results
 
 from foundry import archive
 
@@ -26,11 +26,12 @@ def require_whole(engine: Engine, plain: Any, told: Any, report: Any) -> None:
     assert (report["graphs_restored"], report["graphs_given_up"]) == (GRAPHS, 0)
     counters = report["counters"]
     assert counters["stream_captures"] == 0
-    assert (counters["captures_skipped"], counters["warm_ups_skipped"]) == (GRAPHS, 2 * (DECODE + PREFILL))
-    assert told["calls"] == {"prefill": 0, "decode": 0}
+    assert (counters["captures_skipped"], counters["warm_ups_skipped"]) == (GRAPHS, 2 * (DECODE + PREFILL) - 1)
+    # One pass has the kernels loaded that a first request would else load.
+    assert told["calls"] == {"prefill": 1, "decode": 0}
 
 
-def test_every_graph_comes_back_without_a_run_of_the_model(engine: Engine) -> None:
+def test_every_graph_comes_back_with_one_run_of_the_model(engine: Engine) -> None:
     plain, _ = engine.capture()
     assert plain["outputs"] == engine.plain()["outputs"]
     sets = engine.sets()
@@ -44,7 +45,7 @@ def test_attention_runs_between_the_graphs_as_it_did(engine: Engine) -> None:
     plain, _ = engine.capture()
     told, _, _ = engine.restore()
     assert plain["attention_before_ready"] == PREFILL * (SEGMENTS - 1) * 3
-    assert told["attention_before_ready"] == 0
+    assert told["attention_before_ready"] == SEGMENTS - 1, "of the one pass"
     assert told["attention_while_serving"] == plain["attention_while_serving"] == PREFILL * (SEGMENTS - 1)
 
 
@@ -101,7 +102,7 @@ def test_another_start_is_refused_by_name_and_runs_plainly(
     assert f"sglang: graphs are captured as always: {reason}" in talk
     assert report["graphs_restored"] == 0
     assert report["processes"][0]["given_up"][0]["reason"].startswith(reason)
-    assert told == engine.plain(*options)
+    assert results(told) == results(engine.plain(*options))
 
 
 @pytest.mark.parametrize(
@@ -153,7 +154,7 @@ def test_another_release_or_model_than_the_captures_is_refused_by_name_and_start
     told, report, talk = engine.restore(**environment)
     assert talk.count(reason) == 1
     assert (report["graphs_restored"], report["counters"]["stream_captures"]) == (0, GRAPHS)
-    assert told == engine.plain()
+    assert results(told) == results(engine.plain())
 
 
 @pytest.mark.parametrize("features", [{"page_size": None, "cpu_offload_gb": {"odd": 1}}, {"enable_lora": None}])
@@ -186,7 +187,12 @@ def test_outputs_that_cannot_be_stored_are_captured_as_always(engine: Engine) ->
     assert "which an archive cannot hold" in talk
     assert report["graphs_restored"] == PREFILL * SEGMENTS
     assert told["outputs"] == plain["outputs"]
-    assert told["calls"] == {"prefill": 0, "decode": 3 * DECODE}
+    assert told["calls"] == {"prefill": 1, "decode": 3 * DECODE}
+
+
+def test_only_a_restore_digests_tritons_files_while_weights_are_loaded(engine: Engine) -> None:
+    assert engine.capture()[0]["sooner"]["key_computed_by"] == ["MainThread"]
+    assert engine.restore()[0]["sooner"]["key_computed_by"] == ["foundry-digests"]
 
 
 def test_random_numbers_in_a_graph_are_refused(engine: Engine) -> None:
@@ -214,7 +220,7 @@ def test_a_graph_that_cannot_be_built_takes_its_row_along(engine: Engine) -> Non
         if "another graph of its row cannot be restored" in talk:
             assert report["graphs_given_up"] >= 2
             assert report["graphs_restored"] == GRAPHS - SEGMENTS
-            assert told["calls"] == {"prefill": 3, "decode": 0}
+            assert told["calls"] == {"prefill": 1 + 3, "decode": 0}
             return
     raise AssertionError("no graph of a row was hit")
 

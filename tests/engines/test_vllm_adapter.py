@@ -6,20 +6,14 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from helpers.engine_starts import RELEASES, Engine
+from helpers.engine_starts import RELEASES, Engine, results
 
 from foundry import archive
 
 SIZES = 3
 PIECES = 3
-
-
-def results(told: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what only says how fast a start got there."""
-    return {name: value for name, value in told.items() if name != "sooner"}
 
 
 @pytest.fixture
@@ -335,7 +329,7 @@ def test_only_a_restore_sets_aside_what_a_later_collection_would_look_at(engine:
 
 def test_only_a_restore_digests_tritons_files_while_weights_are_loaded(engine: Engine) -> None:
     assert engine.capture()[0]["sooner"]["key_computed_by"] == ["MainThread"]
-    assert engine.restore()[0]["sooner"]["key_computed_by"] == ["foundry-triton-key"]
+    assert engine.restore()[0]["sooner"]["key_computed_by"] == ["foundry-digests"]
 
 
 def test_inputs_of_pieces_are_prepared_for_the_first_size_only(engine: Engine) -> None:

@@ -32,6 +32,7 @@ def _pools(module: ModuleType) -> None:
 
 
 def _runner(module: ModuleType) -> None:
+    replace(module.ModelRunner, "load_model", late(_START, "load_model"))
     replace(module.ModelRunner, "init_cuda_graphs", late(_START, "cuda_graphs"))
 
 

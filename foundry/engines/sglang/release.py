@@ -20,6 +20,7 @@ SEAMS = (
     Seam(POOLS, "KVCacheConfigurator._resolve_memory_pool_config", ("self", "pre_model_load_memory"), "53ceba1ca58e"),
     Seam(POOLS, "KVCacheConfigurator.configure", ("self", "pre_model_load_memory"), "c962d77e36f5", replaced=False),
     Seam(POOLS, "KVCacheConfigurator._derive_pool_sizes", ("self", "config"), "842cfb7de318", replaced=False),
+    Seam(RUNNER, "ModelRunner.load_model", ("self",), "fc8c3c7bb86c"),
     Seam(RUNNER, "ModelRunner.init_cuda_graphs", ("self", "capture_decode_cuda_graph"), "9ee9e86cd763"),
     Seam(RUNNER, "ModelRunner.alloc_memory_pool", ("self", "memory_pool_config"), "61689e5b029b", replaced=False),
     Seam(SETUP, "capture_cuda_graphs", ("model_runner", "capture_decode_cuda_graph"), "511774e43053", replaced=False),

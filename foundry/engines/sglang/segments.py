@@ -1,7 +1,8 @@
 """`BreakableCudaGraphBackend`: a shape of prefill is a row of graphs, with attention run eagerly between them.
 
-A restore runs nothing of the body: it has the graphs from the archive, and makes the calls between them anew from what
-was noted of their arguments. Those are tensors and constants only, and the functions are known by name.
+A restore runs nothing of the body but once, for its first shape: it has the graphs from the archive, and makes the
+calls between them anew from what was noted of their arguments. Those are tensors and constants only, and the functions
+are known by name.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from foundry import capi, graphs
 from foundry.engines.passes import Claim, Pass
 from foundry.engines.sglang import values
 from foundry.engines.sglang.full import WARM_UPS, inputs_or_none
-from foundry.engines.sglang.start import current_pass
+from foundry.engines.sglang.start import current, current_pass
 from foundry.torch import memory
 from foundry.torch.graph import launcher
 from foundry.torch.tensors import UnstorableError, describe, dtype_of, rebuild
@@ -61,7 +62,9 @@ class Shape:
         if self._calls > WARM_UPS:
             self._output = self._rebuilt() if self.found else self._forward()
             return self._output
-        return self._stand_in() if self._stored else self._warm_up()
+        start = current()
+        runs = not self._stored or (start is not None and start.first_of(SET))
+        return self._warm_up() if runs else self._stand_in()
 
     def _warm_up(self) -> Any:
         with self._own.warm_up(f"{SET}/{self._key}"):

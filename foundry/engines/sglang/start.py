@@ -8,7 +8,7 @@ from typing import Any
 
 from foundry import capi
 from foundry.capi import Hook, Mode
-from foundry.engines import garbage, notes, starting
+from foundry.engines import digests, garbage, notes, starting
 from foundry.engines.passes import Pass
 from foundry.engines.protocol import tell
 from foundry.engines.sglang import settings
@@ -26,9 +26,16 @@ class Start(starting.Start):
 
     def __init__(self, hook: Hook, configurator: Any) -> None:
         super().__init__(hook, ENGINE, "SGLang", settings.pins(configurator))
+        self._ran: set[str] = set()
         refusal = self.objection(settings.objection(configurator))
         if refusal is not None:
             self.refuse(refusal)
+
+    def first_of(self, kind: str) -> bool:
+        """Whether this is the first shape of a kind that asks. It runs: else the first request loads its kernels."""
+        first = kind not in self._ran
+        self._ran.add(kind)
+        return first
 
 
 _starts: list[Start | None] = []
@@ -82,6 +89,13 @@ def pool_config(plain: Callable[..., Any], configurator: Any, pre_model_load_mem
     except Exception as error:
         start.refuse(line(error))
     return found
+
+
+def load_model(plain: Callable[[Any], None], runner: Any) -> None:
+    """Stand in for `ModelRunner.load_model`."""
+    if capi.load().mode() is Mode.RESTORE:
+        digests.ahead(digests.TRITON)
+    plain(runner)
 
 
 def cuda_graphs(plain: Callable[..., Any], runner: Any, *args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""How vLLM keeps a compiled model on disk, and what a restore does so that it is loaded sooner.
+"""How vLLM keeps a compiled model on disk.
 
 By default this release with this torch keeps the traced graph, and splits it and looks up each piece at each start. A
 switch of its own (which is its default with later releases of torch) has it keep what the pieces became, each kind
@@ -7,10 +7,7 @@ once: a start then loads them and no more.
 
 from __future__ import annotations
 
-import contextlib
-import importlib
 import os
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -62,11 +59,3 @@ def _supported(config: Any) -> bool:
         # What is kept of the environment would not see the switch.
         and not hasattr(envs.__getattr__, "cache_clear")
     )
-
-
-def read_ahead_of_the_key() -> None:
-    """Digest Triton's files in a thread, which the key of the compiled model asks for, while weights are loaded."""
-    with contextlib.suppress(ImportError):
-        key = getattr(importlib.import_module("triton.runtime.cache"), "triton_key", None)
-        if hasattr(key, "cache_info"):
-            threading.Thread(target=key, name="foundry-triton-key", daemon=True).start()

@@ -6,7 +6,7 @@ same size gives: the memory of graphs, which the archive gives back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from foundry.engines.signatures import is_tensor, reach_of
@@ -17,23 +17,41 @@ Span = tuple[int, int]
 
 def given_by(outputs: Mapping[str, Any], base: int) -> list[Span] | None:
     """Say which bytes from `base` described outputs lie in; None if some are an input's."""
-    storages = outputs["storages"]
-    if any(storage["input"] is not None for storage in storages):
-        return None
-    return [(storage["pointer"] - base, storage["pointer"] - base + storage["bytes"]) for storage in storages]
+    spans: list[Span] = []
+    for storage in outputs["storages"]:
+        if storage["input"] is not None:
+            return None
+        begin = storage["pointer"] - base
+        spans.append((begin, begin + storage["bytes"]))
+    return spans
 
 
 def follows(shown: Any, recorded: Any, given: Sequence[Span], sizes: tuple[int, int]) -> bool:
-    """Compare signatures of inputs: `shown` of the first of `sizes`, `recorded` of the second."""
-    if is_tensor(recorded):
-        return is_tensor(shown) and _lies(shown, recorded, given)
-    if type(shown) is not type(recorded):
+    """Compare signatures of inputs: `shown` of the first of `sizes`, `recorded` of the second.
+
+    A restore asks this of each input of each graph, so there is a plain loop, and the likely is asked first.
+    """
+    kind = type(recorded)
+    if type(shown) is not kind:
         return False
-    if isinstance(recorded, dict) and shown.keys() == recorded.keys():
-        return all(follows(shown[name], recorded[name], given, sizes) for name in recorded)
-    if isinstance(recorded, list) and len(shown) == len(recorded):
-        return all(follows(one, other, given, sizes) for one, other in zip(shown, recorded, strict=True))
-    return bool(shown == recorded) or (shown, recorded) == sizes
+    if kind is list:
+        if is_tensor(recorded):
+            # Equality is enough for tensors only: elsewhere it would take True for 1.
+            return bool(shown == recorded) or (is_tensor(shown) and _lies(shown, recorded, given))
+        if len(shown) != len(recorded):
+            return False
+        names: Iterable[Any] = range(len(recorded))
+    elif kind is dict:
+        if shown.keys() != recorded.keys():
+            return False
+        names = recorded
+    else:
+        return bool(shown == recorded) or (shown, recorded) == sizes
+    for name in names:
+        one, other = shown[name], recorded[name]
+        if not follows(one, other, given, sizes):
+            return False
+    return True
 
 
 def addresses(recorded: Any, base: int) -> list[int]:
@@ -43,9 +61,12 @@ def addresses(recorded: Any, base: int) -> list[int]:
 
 
 def _lies(shown: Any, recorded: Any, given: Sequence[Span]) -> bool:
-    if shown[2:] != recorded[2:] or len(shown[1]) != len(recorded[1]):
+    begin, shape, strides, dtype, device = recorded
+    if strides != shown[2] or dtype != shown[3] or device != shown[4] or len(shape) != len(shown[1]):
         return False
-    begin, size = recorded[0], reach_of(recorded)
+    size = reach_of(recorded)
     if begin == shown[0] and size <= reach_of(shown):
         return True
-    return any(low <= begin and begin + size <= high for low, high in given)
+    end = begin + size
+    # Mostly it is the piece before that gives it.
+    return any(low <= begin and end <= high for low, high in reversed(given))

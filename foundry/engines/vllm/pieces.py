@@ -21,6 +21,7 @@ from foundry.engines.vllm import keys
 from foundry.engines.vllm.following import Span, addresses, follows, given_by
 from foundry.engines.vllm.release import WRAPPER
 from foundry.engines.vllm.start import Start
+from foundry.graphs import Found
 from foundry.torch.tensors import UnstorableError
 
 
@@ -61,15 +62,12 @@ class Pieces:
         if not self._own.restores or not self._shown or descriptor in (None, self._first):
             return False
         try:
-            recorded = self._recorded(descriptor)
+            usable = self._usable(descriptor)
         except (UnstorableError, LookupError, TypeError, ValueError):
-            recorded = None  # metadata that this adapter did not write
-        if recorded is None:
+            usable = None  # metadata that this adapter did not write
+        if usable is None:
             return False
-        claims = [
-            self._own.claim_usable(keys.PIECES, self._key(this, descriptor), metadata)
-            for (this, _), metadata in zip(self._shown, recorded, strict=True)
-        ]
+        claims = self._own.claim_usable(keys.PIECES, usable)
         wrappers = [this for this, _ in self._shown]
         if any(claim.found is None for claim in claims):
             pairs = zip(wrappers, claims, strict=True)
@@ -85,21 +83,24 @@ class Pieces:
             self._module.compilation_counter.num_cudagraph_captured += 1
         return True
 
-    def _recorded(self, descriptor: Any) -> list[dict[str, Any]] | None:
-        """Return what the archive tells of each piece, if a run of the model would ask for just that."""
+    def _usable(self, descriptor: Any) -> dict[str, Found] | None:
+        """Return the archive's graphs of all pieces by key, if a run of the model would ask for just these."""
         sizes = (self._first.num_tokens, descriptor.num_tokens)
-        found: list[dict[str, Any]] = []
+        batch = keys.of_batch(descriptor)
+        usable: dict[str, Found] = {}
         given: list[Span] = []
         for this, claim in self._shown:
-            metadata = self._own.usable(keys.PIECES, self._key(this, descriptor))
-            if claim.found is None or metadata is None:
+            key = self._key(this, batch)
+            found = self._own.usable(keys.PIECES, key)
+            if claim.found is None or found is None:
                 return None
+            metadata = found[1]
             own = given_by(metadata["outputs"], self._own.base)
             if own is None or not follows(claim.told, metadata["inputs"], given, sizes):
                 return None
-            found.append(metadata)
+            usable[key] = found
             given += own
-        return found
+        return usable
 
     def _call(self, plain: Callable[..., Any], this: Any, args: Any, kwargs: Any) -> Any:
         descriptor = about_to_capture(self._module, this)
@@ -107,7 +108,8 @@ class Pieces:
             return plain(this, *args, **kwargs)
         own, runnable = self._own, this.runnable
         kind = keys.name_of(this.runtime_mode)
-        key = self._key(this, descriptor) if kind == keys.PIECES else keys.of_batch(descriptor)
+        batch = keys.of_batch(descriptor)
+        key = self._key(this, batch) if kind == keys.PIECES else batch
         begun = self._claims.pop((id(this), descriptor), None)
         claim = own.recheck(begun, (args, kwargs)) if begun else own.claim(kind, key, (args, kwargs))
         if kind == keys.PIECES:
@@ -124,11 +126,11 @@ class Pieces:
         finally:
             this.runnable = runnable
 
-    def _key(self, this: Any, descriptor: Any) -> str:
+    def _key(self, this: Any, batch: str) -> str:
         if id(this) not in self._numbers:
             self._numbers[id(this)] = len(self._numbers)
             self._held.append(this)
-        return f"{self._numbers[id(this)]}/{keys.of_batch(descriptor)}"
+        return f"{self._numbers[id(this)]}/{batch}"
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import torch
 
 from foundry import capi
 from foundry.capi import Hook, Mode
-from foundry.engines import garbage, notes, starting
+from foundry.engines import digests, garbage, notes, starting
 from foundry.engines.passes import Pass
 from foundry.engines.protocol import tell, version_of
 from foundry.engines.starting import line
@@ -99,7 +99,7 @@ def init_device(plain: Callable[[Any], None], worker: Any) -> None:
     """
     restores = capi.load().mode() is Mode.RESTORE
     if restores:
-        compiled.read_ahead_of_the_key()
+        digests.ahead(digests.TRITON, digests.TORCH)
     plain(worker)
     if restores:
         garbage.set_aside()

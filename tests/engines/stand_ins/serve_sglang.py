@@ -21,6 +21,8 @@ def main() -> None:
 def serve(arguments: list[str]) -> None:
     import sglang  # noqa: F401
     import torch
+    from triton.runtime.cache import computed_by
+
     from sglang.srt import server_args as arguments_of
     from sglang.srt.layers import radix_attention
     from sglang.srt.model import calls
@@ -54,6 +56,7 @@ def serve(arguments: list[str]) -> None:
         "attention_while_serving": len(radix_attention.ran) - ran,
         "tokens": runner.max_total_num_tokens,
         "kept": kept is not None,
+        "sooner": {"key_computed_by": computed_by},
     }
     print(json.dumps(told))
 

@@ -79,6 +79,40 @@ def test_what_a_run_could_ask_otherwise_does_not(following: Any, changed: dict[s
     assert not following.follows(shown(), recorded(**changed), GIVEN, SIZES)
 
 
+@pytest.mark.parametrize("other", [True, 1.0, None, [1]], ids=str)
+def test_what_python_finds_equal_is_not_the_same_constant(following: Any, other: Any) -> None:
+    weights = tensor(4096, 64, 64)
+    for put in (
+        lambda value: call(value, weights),
+        lambda value: call(weights, named=value),
+        lambda value: call({"items": [weights, value]}),
+        lambda value: call({"named": {"inner": value}}),
+        lambda value: call(["host", [value], "torch.int32"]),
+    ):
+        assert following.follows(put(1), put(1), GIVEN, SIZES)
+        assert not following.follows(put(1), put(other), GIVEN, SIZES)
+        assert not following.follows(put(other), put(1), GIVEN, SIZES)
+
+
+def test_names_and_numbers_of_inputs_must_be_the_same(following: Any) -> None:
+    weights = tensor(4096, 64, 64)
+    assert not following.follows(call(weights), call(weights, weights), GIVEN, SIZES)
+    assert not following.follows(call(weights, weights), call(weights), GIVEN, SIZES)
+    assert not following.follows(call(one=weights), call(other=weights), GIVEN, SIZES)
+    assert not following.follows(call(one=weights, other=weights), call(one=weights), GIVEN, SIZES)
+    assert not following.follows(call(weights), call({"items": [weights]}), GIVEN, SIZES)
+
+
+def test_an_output_of_any_earlier_piece_is_there_and_must_hold_the_whole(following: Any) -> None:
+    begin, size = 2 * GRAPH, 16 * 64 * 4
+    spans = [(begin + size * index, begin + size * (index + 1)) for index in (0, 1, 3)]
+    for index, inside in enumerate((True, True, False, True)):
+        made = recorded(output=tensor(begin + size * index, 16, 64))
+        assert following.follows(shown(), made, spans, SIZES) is inside
+    # It lies in two outputs that touch: what is behind both is not known.
+    assert not following.follows(shown(), recorded(output=tensor(begin + 4, 16, 64)), spans, SIZES)
+
+
 def test_an_output_of_a_later_piece_is_not_there_yet(following: Any) -> None:
     assert not following.follows(shown(), recorded(), [], SIZES)
 

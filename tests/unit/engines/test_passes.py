@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from foundry.capi import Mode
+from foundry.capi import Mode, UnavailableError
 
 ARCHIVED = ("toy/decode", "8")
 
@@ -69,13 +69,19 @@ def test_a_restore_answers_body_outputs_and_replay(start: Any) -> None:
     assert "captures_run" not in world.hook.totals
 
 
+def known(world: Any) -> Any:
+    """Claim the graph by what the archive tells of it."""
+    [claim] = world.own.claim_usable("decode", {"8": world.own.usable("decode", "8")})
+    return claim
+
+
 def test_a_capture_whose_inputs_are_known_is_answered_without_them(start: Any) -> None:
     captured = start(Mode.CAPTURE)
     *_, stored = one_graph(captured)
     world = start(Mode.RESTORE, captured)
-    metadata = world.own.usable("decode", "8")
-    assert metadata["inputs"] == stored.told
-    claim = world.own.claim_usable("decode", "8", metadata)
+    usable = world.own.usable("decode", "8")
+    assert usable[1]["inputs"] == stored.told
+    [claim] = world.own.claim_usable("decode", {"8": usable})
     assert claim.found is not None
     claim.graph().replay()
     assert world.hook.events[-1] == "launch 1000 on 0"
@@ -83,11 +89,58 @@ def test_a_capture_whose_inputs_are_known_is_answered_without_them(start: Any) -
     assert world.own.usable("decode", "16") is None
 
 
+def test_several_captures_whose_inputs_are_known_are_answered_each_with_its_own(start: Any) -> None:
+    captured = start(Mode.CAPTURE)
+    one_graph(captured)
+    text = captured.hook.archive[ARCHIVED]
+    captured.hook.archive[("toy/decode", "16")] = text
+    captured.hook.archive[("toy/decode", "4")] = text
+    world = start(Mode.RESTORE, captured)
+    claims = world.own.claim_usable("decode", {key: world.own.usable("decode", key) for key in ("4", "8", "16")})
+    assert [(claim.key, claim.found[0]) for claim in claims] == [("4", 1002), ("8", 1000), ("16", 1001)]
+    assert world.hook.events[-3:] == ["wait 1002", "wait 1000", "wait 1001"]
+
+
+def test_one_of_several_that_cannot_be_built_is_not_answered_and_said(
+    start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    captured = start(Mode.CAPTURE)
+    one_graph(captured)
+    captured.hook.archive[("toy/decode", "16")] = captured.hook.archive[ARCHIVED]
+    world = start(Mode.RESTORE, captured)
+
+    def wait(graph: int) -> None:
+        if graph == 1000:
+            raise UnavailableError("a kernel is missing")
+
+    monkeypatch.setattr(world.hook, "wait", wait)
+    claims = world.own.claim_usable("decode", {key: world.own.usable("decode", key) for key in ("8", "16")})
+    assert [claim.found and claim.found[0] for claim in claims] == [None, 1001]
+    assert claims[0].answers.reasons == {"8": "a kernel is missing"}
+
+
+def test_a_key_that_is_claimed_once_more_is_another_graph(start: Any) -> None:
+    captured = start(Mode.CAPTURE)
+    one_graph(captured)
+    world = start(Mode.RESTORE, captured)
+    assert known(world).found[0] == 1000
+    again = known(world)
+    assert (again.key, again.found) == ("8 again", None)
+    assert again.answers.reasons == {"8 again": "the archive has no graph `8 again`"}
+
+
+def test_nothing_is_usable_unless_the_process_restores(start: Any) -> None:
+    captured = start(Mode.CAPTURE)
+    one_graph(captured)
+    assert ARCHIVED in captured.hook.archive
+    assert captured.own.usable("decode", "8") is None
+
+
 def test_inputs_that_are_made_after_all_are_compared(start: Any) -> None:
     captured = start(Mode.CAPTURE)
     one_graph(captured)
     world = start(Mode.RESTORE, captured)
-    claim = world.own.claim_usable("decode", "8", world.own.usable("decode", "8"))
+    claim = known(world)
     assert world.own.recheck(claim, [tensor(world)]).found is not None
     assert world.own.recheck(claim, [tensor(world)]).found is None
     assert "an input is not the capture's: items[0][0]" in claim.answers.reasons["8"]
@@ -97,7 +150,7 @@ def test_inputs_that_no_archive_holds_are_not_answered(start: Any) -> None:
     captured = start(Mode.CAPTURE)
     one_graph(captured)
     world = start(Mode.RESTORE, captured)
-    claim = world.own.claim_usable("decode", "8", world.own.usable("decode", "8"))
+    claim = known(world)
     assert world.own.recheck(claim, [object()]) is claim
     assert claim.found is None
     assert "which an archive cannot hold" in claim.refused

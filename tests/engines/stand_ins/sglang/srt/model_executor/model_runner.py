@@ -7,6 +7,7 @@ import types
 from typing import Any
 
 import torch
+from triton.runtime.cache import triton_key
 
 from sglang.srt.layers import radix_attention
 from sglang.srt.mem_cache.kv_cache_configurator import KVCacheConfigurator
@@ -24,6 +25,9 @@ class ModelRunner:
         self.model_config = types.SimpleNamespace(hf_config=types.SimpleNamespace(to_dict=_describe))
         self.prefill_attention_backend_str = self.decode_attention_backend_str = attention
         torch.cuda.current_device()
+        self.load_model()
+
+    def load_model(self) -> None:
         staged = torch.empty(1 << 16)
         self.model = Model()
         del staged
@@ -35,6 +39,7 @@ class ModelRunner:
         self.kv_cache = torch.empty(self.max_total_num_tokens * TOKEN_BYTES // 4)
 
     def init_cuda_graphs(self, capture_decode_cuda_graph: bool = True) -> None:
+        triton_key()
         self.logits = torch.empty(8)
         graphs = self.server_args.cuda_graph_config
         self.input_ids = torch.empty(max([*graphs.prefill.bs, *graphs.decode.bs]))
