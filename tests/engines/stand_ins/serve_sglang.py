@@ -21,12 +21,11 @@ def main() -> None:
 def serve(arguments: list[str]) -> None:
     import sglang  # noqa: F401
     import torch
-    from triton.runtime.cache import computed_by
-
     from sglang.srt import server_args as arguments_of
     from sglang.srt.layers import radix_attention
     from sglang.srt.model import calls
     from sglang.srt.model_executor.model_runner import ModelRunner
+    from triton.runtime.cache import computed_by
 
     parser = argparse.ArgumentParser()
     parser.add_argument("--decode", default="1,2,4")
