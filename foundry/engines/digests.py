@@ -12,6 +12,10 @@ TRITON = ("triton.runtime.cache", "triton_key")
 TORCH = ("torch._inductor.codecache", "torch_key")
 SWITCH_INTERVAL = 0.0001
 """In seconds."""
+LONGEST_WAIT = 10.0
+"""In seconds."""
+
+_under_way: list[threading.Thread] = []
 
 
 def ahead(*functions: tuple[str, str]) -> None:
@@ -22,7 +26,15 @@ def ahead(*functions: tuple[str, str]) -> None:
             # Here: imports in two threads at a time may see each other's unfinished modules.
             found.append(getattr(importlib.import_module(module), name, None))
     chosen = [function for function in found if function is not None]
-    threading.Thread(target=_compute, args=(chosen,), name="foundry-digests", daemon=True).start()
+    thread = threading.Thread(target=_compute, args=(chosen,), name="foundry-digests", daemon=True)
+    thread.start()
+    _under_way.append(thread)
+
+
+def wait() -> None:
+    """Wait for what is under way, before it is asked for: these functions would begin anew beside it."""
+    while _under_way:
+        _under_way.pop().join(LONGEST_WAIT)
 
 
 def _compute(functions: list[Callable[[], object]]) -> None:

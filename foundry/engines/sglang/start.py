@@ -106,6 +106,8 @@ def cuda_graphs(plain: Callable[..., Any], runner: Any, *args: Any, **kwargs: An
         if _starts and not runner.is_draft_worker:
             commit()
         return result
+    if start.restores:
+        digests.wait()
     try:
         start.lay(settings.ground(runner))
     except Exception as error:

@@ -116,6 +116,7 @@ def available_memory(plain: Callable[[Any], int], worker: Any) -> int:
         return plain(worker)
     if start.restores and start.note is not None:
         if _compiles(worker) or not worker.use_v2_model_runner:
+            digests.wait()
             options = {"skip_attn": True} if worker.use_v2_model_runner else {}
             runner = worker.model_runner
             with _apart(start, "compiled model"), garbage.paused():

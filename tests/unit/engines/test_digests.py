@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 import time
@@ -53,6 +54,23 @@ def test_what_is_not_there_or_fails_is_left_to_who_needs_it(
     assert seen == ["last"]
     assert sys.getswitchinterval() == before
     assert capfd.readouterr() == ("", "")
+
+
+def test_what_is_under_way_is_waited_for_before_it_is_asked_for(compiler: ModuleType) -> None:
+    computed: list[str] = []
+
+    @functools.lru_cache
+    def key() -> str:
+        time.sleep(0.2)
+        computed.append(threading.current_thread().name)
+        return "key"
+
+    compiler.key = key  # type: ignore[attr-defined]
+    digests.ahead(("a_compiler", "key"))
+    digests.wait()
+    assert key() == "key"
+    assert computed == ["foundry-digests"]
+    digests.wait()
 
 
 def test_the_caller_does_not_wait(compiler: ModuleType) -> None:
