@@ -13,14 +13,18 @@ from typing import Any
 
 import torch
 
+from foundry.engines.protocol import tell
+
 SWITCH = "VLLM_USE_MEGA_AOT_ARTIFACT"
 _LEAST_TORCH = (2, 10)
 
 
 def keep_as_one_artifact(config: Any) -> None:
-    """Turn vLLM's switch on for this process, unless its user has set it, or it would do nothing, or not be seen."""
-    if SWITCH not in os.environ and _supported(config):
-        os.environ[SWITCH] = "1"
+    """Turn vLLM's switch on for a capture, and say so."""
+    if _turn_on(config):
+        tell(
+            "vllm", f"its compiled model is kept as one artifact, which a restore loads sooner ({SWITCH}=0: it is not)"
+        )
 
 
 def keep_as_captured(config: Any, name: str | None) -> None:
@@ -28,7 +32,15 @@ def keep_as_captured(config: Any, name: str | None) -> None:
     from vllm import envs
 
     if name is not None and Path(envs.VLLM_CACHE_ROOT, name).is_file():
-        keep_as_one_artifact(config)
+        _turn_on(config)
+
+
+def _turn_on(config: Any) -> bool:
+    """Whether it was, for this process: its user may have set it, or it would do nothing, or not be seen."""
+    found = SWITCH not in os.environ and _supported(config)
+    if found:
+        os.environ[SWITCH] = "1"
+    return found
 
 
 def artifact(config: Any) -> str | None:
