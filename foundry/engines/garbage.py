@@ -24,10 +24,10 @@ def paused() -> Iterator[None]:
 
 
 def set_aside() -> None:
-    """Have later collections look at what is made from here on only. For where all was just collected.
+    """Have later collections look at what is made from here on only, where all was just collected.
 
-    What becomes garbage of that which is there now is freed only where it has no cycles. Not for engines that would
-    not do so themselves at the end of their start.
+    What becomes garbage of what is there now is freed only where it has no cycles, so this is for engines that do the
+    same at the end of their start.
     """
     gc.freeze()
 

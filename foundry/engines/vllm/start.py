@@ -93,9 +93,9 @@ def begin(worker: Any) -> Start | None:
 
 
 def init_device(plain: Callable[[Any], None], worker: Any) -> None:
-    """Stand in for `Worker.init_device`, whose last step collects all garbage, as more steps of a start do.
+    """Stand in for `Worker.init_device`, in which vLLM collects all garbage, as it does five times more until its end.
 
-    A restore has the others look at what came behind this one; vLLM itself freezes all in the end.
+    A restore has the others look at what is made behind this one; vLLM itself sets all aside at last.
     """
     restores = capi.load().mode() is Mode.RESTORE
     if restores:
