@@ -63,6 +63,7 @@ CONTENTS_FOREIGN = "contents-foreign"
 CONTENTS_LATE = "contents-late"
 RANGE_MISSING = "range-missing"
 ALLOCATION_OUTSIDE = "allocation-outside"
+AMBIGUOUS_PROCESS = "ambiguous-process"
 
 # Of a proof by a second capture
 PROOF_NOT_MOVED = "proof-not-moved"

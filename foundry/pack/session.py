@@ -11,6 +11,7 @@ from foundry.model import Capture, Range
 from foundry.pack.blobs import BlobStore
 from foundry.pack.libraries import Origin
 from foundry.pack.process import ProcessPacker
+from foundry.pack.siblings import refused
 from foundry.spool import Entry, Spool, events, process_folders, read_spool
 
 
@@ -43,7 +44,7 @@ def pack_session(
             packer.fold(entry)
         processes.append(packer.finish(all_kernels, blobs))
         ranges[processes[-1].role] = tuple(packer.memory.ranges)
-    capture = Capture(tuple(processes), tuple(store.blobs), context, (), tuple(findings))
+    capture = Capture(refused(processes, findings), tuple(store.blobs), context, (), tuple(findings))
     return capture, findings
 
 

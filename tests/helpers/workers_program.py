@@ -2,7 +2,8 @@
 
     workers_program.py METHOD FIRST
 
-METHOD is one of `multiprocessing`, or `subprocess`. The one called FIRST uses the driver first.
+METHOD is one of `multiprocessing`, or `subprocess`, or `alike`, which is that without arguments of their own. The one
+called FIRST uses the driver first.
 """
 
 from __future__ import annotations
@@ -57,10 +58,12 @@ def named(value: int, go: Any, gone: Any, answers: Any) -> None:
     answers.put(work(multiprocessing.current_process().name, value, gone.set))
 
 
-def unnamed(name: str, value: int) -> None:
-    """Be a worker that is told its name by an argument."""
+def unnamed(*told: str) -> None:
+    """Be a worker that is told its name and value by arguments, or by its input."""
+    line = sys.stdin.readline().split()
+    name, value = told or line
+    print(work(name, int(value), lambda: print("begun", flush=True)), flush=True)
     sys.stdin.readline()
-    print(work(name, value, lambda: print("begun", flush=True)), flush=True)
 
 
 def by_multiprocessing(method: str, order: list[str]) -> list[str]:
@@ -83,18 +86,21 @@ def by_multiprocessing(method: str, order: list[str]) -> list[str]:
     return found
 
 
-def by_subprocess(order: list[str]) -> list[str]:
+def by_subprocess(order: list[str], *, alike: bool) -> list[str]:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     workers = {
-        name: subprocess.Popen([sys.executable, __file__, "worker", name, str(value)], **pipes)  # type: ignore[call-overload]
+        name: subprocess.Popen(  # type: ignore[call-overload]
+            [sys.executable, __file__, "worker", *(() if alike else (name, str(value)))], **pipes
+        )
         for name, value in WORKERS.items()
     }
     for name in order:
-        workers[name].stdin.write("\n")
+        workers[name].stdin.write(f"{name} {WORKERS[name]}\n")
         workers[name].stdin.flush()
         assert workers[name].stdout.readline() == "begun\n"
     found = [worker.stdout.readline().strip() for worker in workers.values()]
     for worker in workers.values():
+        worker.stdin.close()
         worker.wait(60)
     return found
 
@@ -102,10 +108,13 @@ def by_subprocess(order: list[str]) -> list[str]:
 def main() -> None:
     method, *rest = sys.argv[1:]
     if method == "worker":
-        unnamed(rest[0], int(rest[1]))
+        unnamed(*rest)
         return
     order = sorted(WORKERS, key=lambda name: name != rest[0])
-    found = by_subprocess(order) if method == "subprocess" else by_multiprocessing(method, order)
+    if method in ("subprocess", "alike"):
+        found = by_subprocess(order, alike=method == "alike")
+    else:
+        found = by_multiprocessing(method, order)
     print(*sorted(found), sep="\n")
 
 

@@ -21,11 +21,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <string>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 using namespace foundry;
@@ -309,15 +313,43 @@ void test_full(const char *folder) {
 
 void test_roles(const char *folder) {
     char role[256], place[4096];
+    std::string beside;
+    auto claims = [&](const char *expected) {
+        beside.clear();
+        return role_claim(folder, role, sizeof role, place, sizeof place, beside) == 0 && std::string(role) == expected;
+    };
     unsetenv("RANK");
-    CHECK(role_claim(folder, role, sizeof role, place, sizeof place) == 0 && std::string(role) == "hook_unit-0");
-    CHECK(role_claim(folder, role, sizeof role, place, sizeof place) == 0 && std::string(role) == "hook_unit-1");
+    CHECK(claims("hook_unit-0") && beside.empty());
+    CHECK(claims("hook_unit-1") && beside.empty()); // both are this process
+    int over[2];
+    CHECK(pipe(over) == 0);
+    const pid_t child = fork();
+    if (!child) {
+        char byte;
+        close(over[1]);
+        _exit(claims("hook_unit-2") && beside == "hook_unit-0" && read(over[0], &byte, 1) == 0 ? 0 : 1);
+    }
+    close(over[0]);
+    while (access((std::string(folder) + "/hook_unit-2/process").c_str(), F_OK)) usleep(1000);
+    CHECK(claims("hook_unit-3") && beside == "hook_unit-2");
+    close(over[1]);
+    int status = 1;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    CHECK(claims("hook_unit-4") && beside.empty());
+    for (const char *who : {"1 1 00000000 init", "2147483646 1 00000000 hook_unit"}) { // another by now, and none
+        setenv("RANK", who[1] == ' ' ? "1" : "2", 1);
+        const std::string gone = std::string(folder) + "/rank-" + getenv("RANK");
+        CHECK(mkdir(gone.c_str(), 0700) == 0);
+        std::ofstream(gone + "/process") << who;
+        CHECK(claims((std::string("rank-") + getenv("RANK") + ".1").c_str()) && beside.empty());
+    }
     setenv("RANK", "3", 1);
-    CHECK(role_claim(folder, role, sizeof role, place, sizeof place) == 0 && std::string(role) == "rank-3");
-    CHECK(role_claim(folder, role, sizeof role, place, sizeof place) == 0 && std::string(role) == "rank-3.1");
+    CHECK(claims("rank-3"));
+    CHECK(mkdir((std::string(folder) + "/rank-3.1").c_str(), 0700) == 0);
+    CHECK(claims("rank-3.2") && beside == "rank-3.1"); // it has not said yet who it is
     setenv("RANK", "../ä", 1);
-    CHECK(role_claim(folder, role, sizeof role, place, sizeof place) == 0 && std::string(role) == "rank-..___");
-    CHECK(role_claim("/nonexistent", role, sizeof role, place, sizeof place) == ENOENT);
+    CHECK(claims("rank-..___"));
+    CHECK(role_claim("/nonexistent", role, sizeof role, place, sizeof place, beside) == ENOENT);
 }
 
 std::map<std::string, uint64_t> moments() {

@@ -13,6 +13,7 @@
 
 #include "command.h"
 #include "counters.h"
+#include "role.h"
 #include "state.h"
 
 extern char **environ;
@@ -78,9 +79,8 @@ void begin_again() {
     Lines arguments = strings_of("/proc/self/cmdline"), environment = strings_of("/proc/self/environ");
     std::erase_if(environment, [](const std::string &line) { return line.starts_with("FOUNDRY_EARLY="); });
     if (arguments.empty()) return;
-    // The role is free for who comes now.
     unlink((std::string(spool_folder()) + "/events").c_str());
-    rmdir(spool_folder());
+    role_give_back(spool_folder());
     execve("/proc/self/exe", pointers(arguments).data(), pointers(environment).data());
 }
 

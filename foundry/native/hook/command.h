@@ -2,6 +2,9 @@
 #ifndef FOUNDRY_HOOK_COMMAND_H
 #define FOUNDRY_HOOK_COMMAND_H
 
+#include <stdint.h>
+#include <sys/types.h>
+
 #include <string>
 #include <vector>
 
@@ -15,6 +18,9 @@ Lines strings_of(const char *path);
 // Whether this is the process that foundry started, or became: FOUNDRY_COMMAND names it, `self:PID` or `child:PID` of
 // foundry's own process. What the command starts is not it; what it replaces itself by is.
 bool is_command();
+
+// When a process was started, in clock ticks from the boot of the machine; 0 if it has ended, or is not told of.
+uint64_t start_of(pid_t process);
 
 } // namespace foundry
 

@@ -1,20 +1,17 @@
 #include "moments.h"
 
-#include <fcntl.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 
+#include "command.h"
+
 namespace foundry {
 namespace {
 
 constexpr unsigned moment_count = static_cast<unsigned>(Moment::count);
-constexpr int start_field = 22; // of /proc/<pid>/stat, from 1: clock ticks from the boot of the machine
 
 constexpr const char *names[] = {
 #define X(name) "at_" #name "_ns",
@@ -38,19 +35,8 @@ std::atomic<uint64_t> &slot(Moment moment) {
 
 // 0 if the system does not tell.
 uint64_t process_start() {
-    char text[1024];
-    int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-    if (file < 0) return 0;
-    ssize_t length = read(file, text, sizeof text - 1);
-    close(file);
-    text[length > 0 ? length : 0] = 0;
-    // The second field is a name in brackets that may hold blanks and brackets.
-    const char *at = strrchr(text, ')');
-    for (int field = 2; at && field < start_field; ++field)
-        if ((at = strchr(at, ' '))) ++at;
     const long ticks = sysconf(_SC_CLK_TCK);
-    if (!at || ticks <= 0) return 0;
-    return strtoull(at, nullptr, 10) * (1000000000u / static_cast<uint64_t>(ticks));
+    return ticks > 0 ? start_of(getpid()) * (1000000000u / static_cast<uint64_t>(ticks)) : 0;
 }
 
 } // namespace

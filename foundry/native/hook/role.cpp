@@ -1,6 +1,7 @@
 #include "role.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,6 +116,48 @@ class Base {
     bool of_rank_;
 };
 
+// In the folder of a role: of which process it is. Others of the same name compare it with themselves.
+constexpr const char *identity_name = "process";
+
+// What processes of one name that do the same have in common.
+std::string likeness() {
+    char executable[128], digest[16];
+    executable_name(executable, sizeof executable);
+    snprintf(digest, sizeof digest, "%08x", digest_of_arguments());
+    return std::string(digest) + " " + executable;
+}
+
+void tell_identity(const char *folder) {
+    char text[256];
+    const int length = snprintf(text, sizeof text, "%d %llu %s", getpid(),
+                                static_cast<unsigned long long>(start_of(getpid())), likeness().c_str());
+    const std::string path = std::string(folder) + "/" + identity_name;
+    const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0) return;
+    if (write(file, text, static_cast<size_t>(length)) < 0) {
+        // Who looks finds nothing, and takes it for one that still begins.
+    }
+    close(file);
+}
+
+// Whether the process that claimed a role lives, and does the same as this one. One that has just claimed it may not
+// have said yet who it is.
+bool lives_alike(const char *session, const char *role) {
+    const std::string path = std::string(session) + "/" + role + "/" + identity_name;
+    Lines found;
+    for (int attempt = 0; attempt < 20 && (found.empty() || found.front().empty()); ++attempt) {
+        if (attempt) usleep(1000);
+        found = strings_of(path.c_str());
+    }
+    if (found.empty() || found.front().empty()) return true;
+    char *end = nullptr;
+    const long process = strtol(found.front().c_str(), &end, 10);
+    const unsigned long long start = strtoull(end, &end, 10);
+    if (process == getpid()) return false; // it has become another program since
+    const uint64_t now = start_of(static_cast<pid_t>(process));
+    return now && now == start && *end == ' ' && likeness() == end + 1;
+}
+
 int make_folder(const char *session, const char *role, char *folder, size_t size) {
     if (snprintf(folder, size, "%s/%s", session, role) >= static_cast<int>(size)) return ENAMETOOLONG;
     return mkdir(folder, 0700) == 0 ? 0 : errno;
@@ -139,14 +182,28 @@ void role_expected(char *role, size_t size) {
     Base().name(0, role, size);
 }
 
-int role_claim(const char *session, char *role, size_t role_size, char *folder, size_t folder_size) {
+int role_claim(const char *session, char *role, size_t role_size, char *folder, size_t folder_size,
+               std::string &beside) {
     const Base base;
     int error = EEXIST;
-    for (unsigned number = 0; error == EEXIST && number < most_roles; ++number) {
+    unsigned number = 0;
+    for (; error == EEXIST && number < most_roles; ++number) {
         base.name(number, role, role_size);
         error = make_folder(session, role, folder, folder_size);
     }
-    return error;
+    if (error) return error;
+    tell_identity(folder);
+    for (unsigned earlier = 0; earlier + 1 < number && beside.empty(); ++earlier) {
+        char other[128];
+        base.name(earlier, other, sizeof other);
+        if (lives_alike(session, other)) beside = other;
+    }
+    return 0;
+}
+
+void role_give_back(const char *folder) {
+    unlink((std::string(folder) + "/" + identity_name).c_str());
+    rmdir(folder);
 }
 
 } // namespace foundry

@@ -5,10 +5,17 @@
 
 #include <stddef.h>
 
+#include <string>
+
 namespace foundry {
 
-// Makes `<session>/<role>` by mkdir, which is what claims the role among processes. 0, or an errno.
-int role_claim(const char *session, char *role, size_t role_size, char *folder, size_t folder_size);
+// Makes `<session>/<role>` by mkdir, which is what claims the role among processes. 0, or an errno. `beside`: the role
+// of another process that lives and has the same rank, name and arguments, so that nothing tells which of them this is.
+int role_claim(const char *session, char *role, size_t role_size, char *folder, size_t folder_size,
+               std::string &beside);
+
+// Makes a role free again for the program that this process becomes; its folder must hold nothing of others.
+void role_give_back(const char *folder);
 
 // The role of a process that is the first of its rank or executable; nothing is claimed.
 void role_expected(char *role, size_t size);

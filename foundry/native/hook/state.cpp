@@ -103,6 +103,7 @@ bool arm() {
     if (life.load(std::memory_order_acquire) != Life::before) return life.load() == Life::standing;
 
     bool standing = false;
+    std::string beside;
     if (bind_state() == Bind::refused) {
         char text[512];
         snprintf(text, sizeof text, "driver %d.%d does not match the list of functions: %s", driver_version() / 1000,
@@ -113,7 +114,7 @@ bool arm() {
         standing = true;
     } else if (const char *session = setting("FOUNDRY_SPOOL"); !session || !*session) {
         stay_inert("FOUNDRY_SPOOL is not set");
-    } else if (int error = role_claim(session, role_name, sizeof role_name, folder, sizeof folder)) {
+    } else if (int error = role_claim(session, role_name, sizeof role_name, folder, sizeof folder, beside)) {
         char text[512];
         snprintf(text, sizeof text, "no folder could be made under `%.300s`: %s", session, strerror(error));
         stay_inert(text);
@@ -125,6 +126,8 @@ bool arm() {
         standing = true;
     }
     if (standing) {
+        if (!beside.empty())
+            finding("ambiguous-process", "`%s` ran beside it, with the same rank, name and arguments", beside.c_str());
         process_watch();
         life.store(Life::standing, std::memory_order_release);
         detail::armed.store(true, std::memory_order_release);
