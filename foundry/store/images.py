@@ -115,32 +115,49 @@ def unfinished(folder: Path) -> Path:
 def _remove_abandoned(parent: Path) -> None:
     """Remove unfinished folders that nobody holds. What cannot be locked or removed stays."""
     for path in parent.glob(f".*{_SUFFIX}"):
-        with suppress(OSError):
-            handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(path, ignore_errors=True)
-            finally:
-                os.close(handle)
+        _remove_if_free(path)
+
+
+def _remove_if_free(path: Path) -> None:
+    with suppress(OSError):
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path, ignore_errors=True)
+        finally:
+            os.close(handle)
 
 
 def _unfinished(folder: Path) -> tuple[Path, int]:
     """Make the unfinished folder and hold it, once nobody else does; one of another name if that takes too long."""
     deadline = time.monotonic() + WAIT_SECONDS
     temporary = unfinished(folder)
-    while True:
-        with suppress(FileExistsError):  # `exist_ok` is none where it is gone again before that can be seen
-            temporary.mkdir(mode=0o700)
-        with suppress(FileNotFoundError):
-            handle = os.open(temporary, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            if _lock(handle, deadline) and _is(handle, temporary):
-                if not any(temporary.iterdir()):
-                    return temporary, handle
-                shutil.rmtree(temporary, ignore_errors=True)  # who held it was killed
+    handle = -1
+    try:
+        while True:
+            with suppress(FileExistsError):  # `exist_ok` is none where it is gone again before that can be seen
+                temporary.mkdir(mode=0o700)
+            with suppress(FileNotFoundError):
+                handle = os.open(temporary, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+                if _lock(handle, deadline) and _is(handle, temporary):
+                    if not any(temporary.iterdir()):
+                        return temporary, handle
+                    shutil.rmtree(temporary, ignore_errors=True)  # who held it was killed
+                handle = _closed(handle)
+            if time.monotonic() > deadline:
+                temporary = Path(tempfile.mkdtemp(_SUFFIX, f".{folder.name}-", folder.parent))
+                deadline = time.monotonic() + WAIT_SECONDS
+    except BaseException:  # a signal ends this start, as its command has ended
+        _closed(handle)
+        _remove_if_free(temporary)
+        raise
+
+
+def _closed(handle: int) -> int:
+    with suppress(OSError):
+        if handle >= 0:
             os.close(handle)
-        if time.monotonic() > deadline:
-            temporary = Path(tempfile.mkdtemp(_SUFFIX, f".{folder.name}-", folder.parent))
-            deadline = time.monotonic() + WAIT_SECONDS
+    return -1
 
 
 def _lock(handle: int, deadline: float) -> bool:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import fcntl
 import os
 import threading
 import time
@@ -196,3 +197,32 @@ def test_an_unfinished_folder_that_is_gone_again_is_made_anew(tmp_path: Path, mo
     images.make(folder, build, never)
     assert refused
     assert images.ready(folder, ["rank-0"], good)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [(Path, "mkdir"), (os, "open"), (fcntl, "flock"), (images, "_lock"), (images, "_is"), (Path, "iterdir")],
+)
+def test_a_start_that_is_ended_while_it_takes_its_folder_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str
+) -> None:
+    """A signal comes between any two steps."""
+    folder = tmp_path / "images" / "id-1"
+    folder.parent.mkdir(mode=0o700)
+    plain = getattr(owner, name)
+    calls: list[object] = []
+
+    def ended(*given: Any, **named: Any) -> Any:
+        found = plain(*given, **named)
+        if images.unfinished(folder) in given or (isinstance(given[0], int) and not calls):
+            calls.append(given)
+            if len(calls) == 1:
+                raise SystemExit
+        return found
+
+    monkeypatch.setattr(owner, name, ended)
+    with pytest.raises(SystemExit):
+        images.make(folder, build, never)
+    monkeypatch.undo()
+    assert calls
+    assert list(folder.parent.iterdir()) == []
