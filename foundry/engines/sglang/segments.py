@@ -63,7 +63,7 @@ class Shape:
             self._output = self._rebuilt() if self.found else self._forward()
             return self._output
         start = current()
-        runs = not self._stored or (start is not None and start.first_of(SET))
+        runs = not self._stored or (start is not None and start.is_first_shape())
         return self._warm_up() if runs else self._stand_in()
 
     def _warm_up(self) -> Any:
@@ -72,12 +72,10 @@ class Shape:
 
     def _held(self) -> list[dict[str, Any]]:
         """Give the metadata of all graphs of the shape; none if one is not there, or was captured on other ground."""
-        own = self._own
         found: list[dict[str, Any]] = []
-        while own.restores and len(found) < MOST_SEGMENTS and own.holds(SET, f"{self._key}/{len(found)}"):
-            metadata = own.answers(SET).recorded(f"{self._key}/{len(found)}")
-            found.append(metadata)
-            if metadata["outputs"] is not None:
+        while len(found) < MOST_SEGMENTS and (usable := self._own.usable(SET, f"{self._key}/{len(found)}")) is not None:
+            found.append(usable[1])
+            if found[-1]["outputs"] is not None:
                 return found
         return []
 

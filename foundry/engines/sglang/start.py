@@ -26,15 +26,14 @@ class Start(starting.Start):
 
     def __init__(self, hook: Hook, configurator: Any) -> None:
         super().__init__(hook, ENGINE, "SGLang", settings.pins(configurator))
-        self._ran: set[str] = set()
+        self._shape_ran = False
         refusal = self.objection(settings.objection(configurator))
         if refusal is not None:
             self.refuse(refusal)
 
-    def first_of(self, kind: str) -> bool:
-        """Whether this is the first shape of a kind that asks. It runs: else the first request loads its kernels."""
-        first = kind not in self._ran
-        self._ran.add(kind)
+    def is_first_shape(self) -> bool:
+        """Whether this is the first shape of prefill that asks. It runs: else the first request loads its kernels."""
+        first, self._shape_ran = not self._shape_ran, True
         return first
 
 

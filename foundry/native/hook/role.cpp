@@ -127,10 +127,10 @@ std::string likeness() {
     return std::string(digest) + " " + executable;
 }
 
-void tell_identity(const char *folder) {
+void tell_identity(const char *folder, const std::string &like) {
     char text[256];
     const int length = snprintf(text, sizeof text, "%d %llu %s", getpid(),
-                                static_cast<unsigned long long>(start_of(getpid())), likeness().c_str());
+                                static_cast<unsigned long long>(start_of(getpid())), like.c_str());
     const std::string path = std::string(folder) + "/" + identity_name;
     const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file < 0) return;
@@ -142,7 +142,7 @@ void tell_identity(const char *folder) {
 
 // Whether the process that claimed a role lives, and does the same as this one. One that has just claimed it may not
 // have said yet who it is.
-bool lives_alike(const char *session, const char *role) {
+bool lives_alike(const char *session, const char *role, const std::string &like) {
     const std::string path = std::string(session) + "/" + role + "/" + identity_name;
     Lines found;
     for (int attempt = 0; attempt < 20 && (found.empty() || found.front().empty()); ++attempt) {
@@ -155,7 +155,7 @@ bool lives_alike(const char *session, const char *role) {
     const unsigned long long start = strtoull(end, &end, 10);
     if (process == getpid()) return false; // it has become another program since
     const uint64_t now = start_of(static_cast<pid_t>(process));
-    return now && now == start && *end == ' ' && likeness() == end + 1;
+    return now && now == start && *end == ' ' && like == end + 1;
 }
 
 int make_folder(const char *session, const char *role, char *folder, size_t size) {
@@ -192,11 +192,12 @@ int role_claim(const char *session, char *role, size_t role_size, char *folder, 
         error = make_folder(session, role, folder, folder_size);
     }
     if (error) return error;
-    tell_identity(folder);
+    const std::string like = likeness();
+    tell_identity(folder, like);
     for (unsigned earlier = 0; earlier + 1 < number && beside.empty(); ++earlier) {
         char other[128];
         base.name(earlier, other, sizeof other);
-        if (lives_alike(session, other)) beside = other;
+        if (lives_alike(session, other, like)) beside = other;
     }
     return 0;
 }
